@@ -9,6 +9,9 @@ from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer, table_columns
 from pyprof.answers.memory_answer import RankMemory
 
+UNEVEN = 1.1
+"""What a rank spends or receives stands out above this ratio to the mean."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankUse:
@@ -85,6 +88,9 @@ class StragglerCost:
     cost_to_each_ns: float = 0.0
     """What each other rank waited for it in a step of both captures; in all, if no steps were
     found."""
+    awaited_outside_steps: bool = False
+    """Whether each other waited for it outside of steps, too, as for a checkpoint, for more than
+    5 % of the time."""
     excess_hidden: bool = False
     """Whether the others arrive as late or later, which hides most of `excess_ns`."""
     role: str | None = None
@@ -237,6 +243,8 @@ class AxisUse:
     """With expert parallelism, the rank that receives most; null if unknown."""
     imbalance: float | None
     """How many times the mean it receives; null if `busiest` is."""
+    uneven: bool = False
+    """Whether that is more than 1.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +263,8 @@ class LayerSpread:
     """Number of ranks that have the layer."""
     imbalance: float | None
     """Largest time divided by the mean; null if no rank spent time."""
+    uneven: bool = False
+    """Whether that is more than 1.1; not in a pipeline, whose stages may name theirs alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +279,22 @@ class UnmatchedCount:
     """Number of collectives."""
     why: str
     """The reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    """The stage of a pipeline that waits for others for the largest share of its time."""
+
+    rank: int
+    """The rank."""
+    share: float
+    """The waiting as a share of its time."""
+    in_pipeline: bool
+    """Whether a pipeline is known; a ring, as of context parallelism, also only sends."""
+    busiest: int | None
+    """The rank that computes longest, if that is why; null: more micro-batches shorten it."""
+    longer_ns: int | None
+    """How much longer that rank computes; null if `busiest` is."""
 
 
 @answer("ranks")
@@ -289,6 +315,8 @@ class Ranks(Answer):
     stalls: tuple[Stall, ...] = ()
     """Steps in which a rank stalls; none if that takes less than 5 % of the time, or if a straggler
     may be the reason."""
+    bubble: Bubble | None = None
+    """The longest waiting for other stages; null if it takes less than 5 % of each one's time."""
     groups: tuple[GroupSpeed, ...]
     """Speed of process groups by kind, algorithm and size of their collectives."""
     parallelism: tuple[AxisUse, ...]

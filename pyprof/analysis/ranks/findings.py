@@ -41,6 +41,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
     speeds = group_speeds.measure_groups(columns, waits_of_groups)
     waited_for_several_ns, together = stragglers.together(waits_of_groups)
     groups = [matrix.group for matrix in matched.matrices]
+    staged = any(one.bubble_ns is not None for one in gpus)
     job = Ranks(
         ranks=tuple(
             _on_clock(one, aligned.get(one.rank))
@@ -52,7 +53,7 @@ def compare_ranks(rank_tables: RankTables, left_out: Sequence[str] = ()) -> Rank
         steps=tuple(stragglers.by_step(waits_of_groups)),
         groups=tuple(speeds),
         parallelism=tuple(axes(columns, matched.matrices)),
-        layers=tuple(stragglers.layer_spreads(rank_tables.layers)),
+        layers=tuple(stragglers.layer_spreads(rank_tables.layers, staged=staged)),
         unmatched=matched.unmatched,
         waited_for_several_ns=waited_for_several_ns,
         left_before_the_last_came=sum(int((~one.possible).sum()) for one in waits_of_groups),

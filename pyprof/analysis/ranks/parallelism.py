@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.answers.ranks_answer import AxisUse
+from pyprof.answers.ranks_answer import UNEVEN, AxisUse
 from pyprof.ops.torch.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -113,7 +113,7 @@ def _axis(
     return AxisUse(
         role, evidence, len(matrices), size, round(calls / ranks),
         int(what.total_ns[entries].sum()) / ranks, int(what.exposed_ns[entries].sum()) / ranks,
-        busiest, imbalance,
+        busiest, imbalance, (imbalance or 0) > UNEVEN,
     )  # fmt: skip
 
 

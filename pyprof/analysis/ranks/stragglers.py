@@ -9,12 +9,14 @@ import numpy as np
 
 from pyprof.analysis.ranks.collective_kinds import group_by_key
 from pyprof.answers.ranks_answer import (
+    UNEVEN,
     LateCost,
     LayerSpread,
     StepCost,
     StragglerCost,
     TogetherCost,
 )
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.arrays import MISSING
 from pyprof.records.merging import texts_of
 from pyprof.records.records import combinations, totals
@@ -154,10 +156,11 @@ _KEPT = 100
 """Maximum number of sets that are returned; there may be one per collective, each of many ranks."""
 
 
-def layer_spreads(layers: pa.Table) -> list[LayerSpread]:
+def layer_spreads(layers: pa.Table, *, staged: bool = False) -> list[LayerSpread]:
     """Compare the ranks layer by layer; first comes the layer that holds the others up most.
 
-    The mean is over the ranks that have the layer: stages of a pipeline have their own.
+    The mean is over the ranks that have the layer: stages of a pipeline have their own, which they
+    may name alike.
     """
     slowest_first = texts_of(layers).sort_by([("gpu_ns", "descending"), ("rank", "ascending")])
     by_layer = slowest_first.group_by("layer", use_threads=False).aggregate(
@@ -170,8 +173,10 @@ def layer_spreads(layers: pa.Table) -> list[LayerSpread]:
             most_ns=row["gpu_ns_first"],
             rank=row["rank_first"],
             ranks=row["rank_count"],
-            imbalance=row["gpu_ns_first"] / row["gpu_ns_mean"] if row["gpu_ns_mean"] else None,
+            imbalance=ratio,
+            uneven=not staged and row["layer"] != NO_LAYER and (ratio or 0) > UNEVEN,
         )
         for row in by_layer.to_pylist()
+        for ratio in [row["gpu_ns_first"] / row["gpu_ns_mean"] if row["gpu_ns_mean"] else None]
     ]
     return sorted(spreads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

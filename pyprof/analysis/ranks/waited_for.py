@@ -10,30 +10,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.answers.ranks_answer import Stall
+from pyprof.analysis.ranks.parallelism import BY_TRAFFIC, PIPELINE
+from pyprof.answers.ranks_answer import Bubble, Stall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.answers.ranks_answer import Ranks, StragglerCost
+    from pyprof.answers.ranks_answer import Ranks, RankUse, StragglerCost
 
 _STALL = 0.25
 """A rank stalls in a step in which each other waits for it for this share of a median step."""
-_STALLED = 0.05
-"""Stalls count if they take more than this share of the time."""
+_MUCH = 0.05
+"""Stalls, waits outside of steps and bubbles count if they take more than this share of time."""
 
 
 def judge_waits(job: Ranks) -> Ranks:
-    """Add what the others wait in steps, what that says of the slowest ranks, and who stalls."""
+    """Add who the straggler is, who stalls, and which stage has the largest bubble."""
     job = replace(job, stragglers=tuple(_costs_in_steps(job)))
     roles = _roles(job)
     costs = tuple(replace(one, role=roles.get(one.rank)) for one in job.stragglers)
-    return replace(job, stragglers=costs, stalls=tuple(_stalls(job)))
+    return replace(job, stragglers=costs, stalls=tuple(_stalls(job)), bubble=_bubble(job))
 
 
 def _costs_in_steps(job: Ranks) -> Iterator[StragglerCost]:
     """Yield the ranks with what the others waited for them in steps; in all, without steps."""
-    most, meet = job.step_count, not job.is_staged
+    most, peers, meet = job.step_count, job.peer_count, not job.is_staged
+    least_ns = _MUCH * max((one.span_ns for one in job.ranks), default=0)
     # without any, a capture counts as the one that has most
     steps = {one.rank: one.steps or most or 1 for one in job.ranks}
     each = np.array([*steps.values()])
@@ -48,7 +50,13 @@ def _costs_in_steps(job: Ranks) -> Iterator[StragglerCost]:
         # waits too short for the clocks would not add up to half of the excess, either
         unseen_ns = 2 * residual_ns * (one.of - one.last) / own
         hidden = meet and one.of > 0 and each_ns + unseen_ns < (one.excess_ns or 0) / 2
-        yield replace(one, cost_in_steps_ns=cost_ns, cost_to_each_ns=each_ns, excess_hidden=hidden)
+        yield replace(
+            one,
+            cost_in_steps_ns=cost_ns,
+            cost_to_each_ns=each_ns,
+            awaited_outside_steps=one.cost_ns - cost_ns > least_ns * peers,
+            excess_hidden=hidden,
+        )
 
 
 def _roles(job: Ranks) -> Mapping[int, str]:
@@ -95,5 +103,23 @@ def _stalls(job: Ranks) -> list[Stall]:
         stalls.append(Stall(step, first.rank, sum(one.cost_ns for one in costs) / peers))
     stalled_ns = sum(one.waited_ns for one in stalls)
     in_most = 2 * len(stalls) > job.step_count  # as if they waited for the slowest
-    few = stalled_ns <= _STALLED * max(one.span_ns for one in job.ranks)
+    few = stalled_ns <= _MUCH * max(one.span_ns for one in job.ranks)
     return [] if few or (job.slowest_ranks and in_most) else stalls
+
+
+def _bubble(job: Ranks) -> Bubble | None:
+    """Find the largest bubble, and what shortens it: micro-batches do not help a shorter stage."""
+
+    def share(one: RankUse) -> float:
+        return (one.bubble_ns or 0) / one.span_ns
+
+    staged = [one for one in job.ranks if one.bubble_ns is not None and one.span_ns]
+    worst = max(staged, key=share, default=None)
+    if worst is None or share(worst) <= _MUCH:
+        return None
+    named = any(axis.role == PIPELINE and axis.evidence != BY_TRAFFIC for axis in job.parallelism)
+    longest = max(staged, key=lambda one: one.compute_ns)
+    longer_ns = longest.compute_ns - worst.compute_ns
+    if 2 * longer_ns <= share(worst) * longest.compute_ns:
+        return Bubble(worst.rank, share(worst), named, None, None)
+    return Bubble(worst.rank, share(worst), named, longest.rank, longer_ns)

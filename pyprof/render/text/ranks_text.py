@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     )
 
 _SHOWN = 3
-_UNEVEN = 1.1
-_BUBBLE = 0.05
-"""A bubble is mentioned if it takes more than this share of a rank's time."""
-_OUTSIDE = 0.05
-"""Waits outside of steps are mentioned if they take more than this share of the time."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
@@ -81,12 +76,10 @@ def _how_to_compare(job: Ranks, rank: int) -> str:
 
 def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield how long others waited for a rank outside of steps, as for its checkpoint; the text."""
-    if not job.step_count:
-        return
-    span_ns = max(one.span_ns for one in job.ranks)
     for one in job.stragglers:
-        each_ns = (one.cost_ns - one.cost_in_steps_ns) / job.peer_count
-        if each_ns > _OUTSIDE * span_ns:
+        if one.awaited_outside_steps:
+            each_ns = (one.cost_ns - one.cost_in_steps_ns) / job.peer_count
+            span_ns = max(gpu.span_ns for gpu in job.ranks)
             waited = f"the others waited {duration(each_ns)} each"
             if job.peer_count == 1:
                 waited = f"the other waited {duration(each_ns)}"
@@ -191,42 +184,25 @@ def spelled(key: CollectiveKey | LateCost) -> str:
 
 def _roles(job: Ranks) -> Iterator[str]:
     """Name the stage with the largest bubble, and the rank whose experts receive most."""
-    staged = [one for one in job.ranks if one.bubble_ns is not None and one.span_ns]
-    worst = max(staged, key=_bubble_share, default=None)
-    if worst is not None and (share := _bubble_share(worst)) > _BUBBLE:
-        spends = f"Rank {worst.rank} spends {percent(share)} % of its time"
-        remedy = _shorten_bubble(worst, staged)
-        if any(axis.role == "PP" and axis.evidence != "traffic" for axis in job.parallelism):
+    if (bubble := job.bubble) is not None:
+        remedy = "more micro-batches reduce that"
+        if bubble.busiest is not None:
+            remedy = (f"stages of equal length reduce that: rank {bubble.busiest} computes"
+                      f" {duration(bubble.longer_ns)} longer")  # fmt: skip
+        spends = f"Rank {bubble.rank} spends {percent(bubble.share)} % of its time"
+        if bubble.in_pipeline:
             yield f"{spends} in pipeline bubbles, waiting for other stages; {remedy}."
-        else:  # a ring, as of context parallelism, also only sends and receives
+        else:
             yield (f"{spends} sending or receiving while it computes nothing; in a pipeline,"
                    f" {remedy}.")  # fmt: skip
     for axis in job.parallelism:
-        if axis.imbalance is not None and axis.imbalance > _UNEVEN:
+        if axis.uneven:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
-def _bubble_share(one: RankUse) -> float:
-    return (one.bubble_ns or 0) / one.span_ns
-
-
-def _shorten_bubble(worst: RankUse, staged: list[RankUse]) -> str:
-    """Say what shortens a bubble most; micro-batches do not help waiting for a longer stage."""
-    longest = max(staged, key=lambda one: one.compute_ns)
-    longer_ns = longest.compute_ns - worst.compute_ns
-    if 2 * longer_ns > _bubble_share(worst) * longest.compute_ns:
-        return (f"stages of equal length reduce that: rank {longest.rank} computes"
-                f" {duration(longer_ns)} longer")  # fmt: skip
-    return "more micro-batches reduce that"
-
-
 def _layer(job: Ranks) -> Iterator[str]:
-    if job.is_staged:
-        return  # each stage names its own layers alike: Sequential.0
-    layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
-    uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
-    for one in uneven[:1]:
+    for one in [one for one in job.layers if one.uneven][:1]:
         over = (one.imbalance or 1) - 1
         yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
                f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip

@@ -31,6 +31,7 @@ def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
         ("idle", 0, 0, 0, 2),
     ]
     assert [load.imbalance for load in loads] == [2, 1, 1, 1, None]
+    assert [load.uneven for load in loads] == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize(

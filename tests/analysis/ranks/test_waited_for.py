@@ -7,7 +7,7 @@ import pytest
 
 from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.ranks.waited_for import judge_waits
-from pyprof.answers.ranks_answer import Ranks, Stall
+from pyprof.answers.ranks_answer import Bubble, Ranks, Stall
 from tests.analysis.ranks.literal import Collective, gathered
 
 MS = 1_000_000
@@ -79,5 +79,27 @@ def test_costs_are_told_per_step_and_outside_of_steps() -> None:
     found = _found({(1, 1): 4, (2, 1): 4}, [20, 20, 20])
     assert [one.cost_in_steps_ns for one in found.stragglers] == [16 * MS, 0, 0]
     assert found.stragglers[0].cost_to_each_ns == 2 * MS
-    outside = replace(found, steps=())
-    assert judge_waits(outside).stragglers[0].cost_in_steps_ns == 0
+    outside = judge_waits(replace(found, steps=())).stragglers[0]
+    assert (outside.cost_in_steps_ns, outside.awaited_outside_steps) == (0, False)  # 8 of 160 ms
+    gpus = tuple(replace(one, span_ns=150 * MS) for one in found.ranks)
+    assert judge_waits(replace(found, ranks=gpus, steps=())).stragglers[0].awaited_outside_steps
+
+
+@pytest.mark.parametrize(
+    ("bubbles_ms", "compute_ms", "expected"),
+    [
+        ((40, 20), (100, 100), Bubble(0, 0.25, in_pipeline=False, busiest=None, longer_ns=None)),
+        ((40, 20), (100, 130), Bubble(0, 0.25, in_pipeline=False, busiest=1, longer_ns=30 * MS)),
+        ((8, 8), (100, 100), None),
+    ],
+    ids=["even stages", "a longer stage", "short ones"],
+)  # fmt: skip
+def test_the_largest_bubble_is_told(
+    bubbles_ms: Sequence[int], compute_ms: Sequence[int], expected: Bubble | None
+) -> None:
+    found = _found({}, [20, 20])
+    ranks = tuple(
+        replace(one, bubble_ns=bubble * MS, compute_ns=ms * MS)
+        for one, bubble, ms in zip(found.ranks, bubbles_ms, compute_ms, strict=True)
+    )
+    assert judge_waits(replace(found, ranks=ranks)).bubble == expected

@@ -203,7 +203,7 @@ def test_bubbles_are_told_what_shortens_them(
         replace(_GPU, rank=rank, compute_ns=ms * MS, bubble_ns=(60 - ms) * MS)
         for rank, ms in enumerate(compute_ms)
     ]
-    assert said in "\n".join(in_words(replace(found, ranks=tuple(ranks))))
+    assert said in "\n".join(in_words(judge_waits(replace(found, ranks=tuple(ranks)))))
 
 
 def test_a_rank_that_seldom_comes_last_is_not_a_straggler() -> None:
