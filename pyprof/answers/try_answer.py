@@ -66,6 +66,8 @@ class LossCheck:
     """Number of compared losses."""
     within_noise: bool | None = None
     """Whether they differ by no more than they do without the change; null if that is unknown."""
+    as_by_rounding: bool = False
+    """Whether they differ by more than that, but by less than 0.001 %, as of another order."""
     largest_relative_difference: float | None = None
     """Largest difference of a loss; null without losses, or if one is not finite."""
     last: float | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NOISE_FACTOR = 2.0
 """Two or three runs show only a part of the noise."""
+_ROUNDING = 1e-5
 _TINY = 1e-30
 
 
@@ -43,11 +44,13 @@ def compare_losses(
     difference = np.min([_largest_difference(after, each) for each in before], axis=0)
     broken = np.flatnonzero(~np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0))
     finite = bool(np.isfinite(difference).all())
+    known = len(before) > 1
     within = bool((difference <= _NOISE_FACTOR * noise).all()) if finite else False
     return LossComparison(
         check=LossCheck(
             count=count,
-            within_noise=within if len(before) > 1 else None,
+            within_noise=within if known else None,
+            as_by_rounding=known and not within and bool(difference.max() < _ROUNDING),
             largest_relative_difference=float(difference.max()) if finite else None,
             last=float(after[0, -1]),
             last_baseline=float(before[0, -1]),

@@ -20,7 +20,6 @@ TEXTS = (0, 1, 6)
 _KERNELS = 3
 _MAX_SHOWN = 100
 _DIGITS = 5
-_ROUNDING = 1e-5
 _PATCH = "--change patch=FILE.py"
 _NOTHING = (
     "the script's own summary advises nothing that try can apply; name a change with --change "
@@ -99,10 +98,8 @@ def losses_cell(change: TriedChange, base: TrialBaseline) -> str:
         return "not finite"
     if loss.within_noise:
         return "equal" if not base.loss_noise else "as without it"
-    if loss.within_noise is None:
-        return f"differ by {_relative(loss.largest_relative_difference)}"
-    rounding = loss.largest_relative_difference < _ROUNDING
-    return f"differ by {_relative(loss.largest_relative_difference)}{', as by rounding' * rounding}"
+    rounding = ", as by rounding" * loss.as_by_rounding
+    return f"differ by {_relative(loss.largest_relative_difference)}{rounding}"
 
 
 def _relative(share: float) -> str:

@@ -47,5 +47,19 @@ def test_losses_are_compared_with_those_of_the_baselines(
     assert found.first_not_finite == first_not_finite
 
 
+def test_a_tiny_difference_is_as_by_rounding() -> None:
+    """If noise is known, and smaller."""
+    for baselines, factor, expected in (
+        ([A, A], 1 + 1e-6, True),
+        ([A, A], 1 + 1e-4, False),
+        ([A, A], 1, False),
+        ([A, OTHER], 1 + 1e-6, False),
+        ([A], 1 + 1e-6, False),
+        ([A, A], math.nan, False),
+    ):
+        changed = [A[0], *(factor * loss for loss in A[1:])]
+        assert compare_losses(baselines, [changed]).check.as_by_rounding == expected
+
+
 def test_noise_is_the_largest_difference_between_baselines() -> None:
     assert compare_losses([A, OTHER], [A]).noise == pytest.approx(0.03)
