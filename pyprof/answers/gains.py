@@ -57,6 +57,11 @@ def _interval(low: str, high: str) -> str:
     return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
+def in_order(advice: Sequence[Suggestion], *, per_step: bool) -> tuple[Suggestion, ...]:
+    """The largest gain first; beside times per step, what happens once is apart and comes last."""
+    return tuple(sorted(advice, key=lambda each: (per_step and each.once, -likely_ns(each))))
+
+
 def worth_a_look(advice: Sequence[Suggestion]) -> list[Suggestion]:
     """The suggestions whose gain is large enough to matter, or unknown, in their order."""
     return [each for each in advice if each.gain_share is None or each.gain_share >= _MIN_SHARE]

@@ -509,6 +509,12 @@ class Summary(Answer):
         """Return what the times are of: GPU, NPU or the like; CPU in a capture without one."""
         return self.known_cost.processor
 
+    @property
+    def is_per_step(self) -> bool:
+        """Whether times are per step: not if steps are guessed in only a small part of the time."""
+        judged = self.step is None or self.step.step_count is not None
+        return bool(self.steps.averaged_count) and judged
+
 
 def first_rows(answer: Summary, top: int | None, depth: int | None) -> Summary:
     """Return the answer with the first `top` rows of each list and the layers down to `depth`."""

@@ -17,6 +17,7 @@ from pyprof.analysis.summary.phases import serving_phases
 from pyprof.analysis.summary.step_use import gains_of, step_use, waited_ns
 from pyprof.analysis.summary.utilization import part_mfu
 from pyprof.analysis.summary.verdict import verdict
+from pyprof.answers.gains import in_order
 from pyprof.answers.parts import known_cost
 from pyprof.answers.summary_answer import PartTime, PeakUse, StepTimes, Summary
 from pyprof.records.merging import merge_sums
@@ -78,6 +79,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,
     )
+    answer = replace(answer, advice=in_order(answer.advice, per_step=answer.is_per_step))
     return replace(answer, verdict=verdict(answer))
 
 

@@ -15,12 +15,11 @@ from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.analysis.time.timeline import runs_alone
-from pyprof.answers.gains import likely_ns
 from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merge_sums, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
@@ -158,7 +157,7 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
     A larger gain belongs to a rank that takes longer than the mean, as a share of its time.
     """
     if use is None:
-        return _in_order(use, suggestions)
+        return tuple(suggestions)
     if use.step_count is not None:
         return tuple(
             each
@@ -166,7 +165,7 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
             else replace(each, gain_share=_share(each, each.gain_step_ns, use))
             for each in suggestions
         )
-    of_all = (
+    return tuple(
         replace(
             each,
             gain_step_ns=None,
@@ -174,13 +173,6 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
         )
         for each in suggestions
     )
-    return _in_order(use, of_all)
-
-
-def _in_order(use: StepUse | None, suggestions: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
-    """The largest gain first; of gains per step, what happens once is apart and comes last."""
-    apart = use is not None and use.step_count is not None
-    return tuple(sorted(suggestions, key=lambda each: (apart and each.once, -likely_ns(each))))
 
 
 def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None:

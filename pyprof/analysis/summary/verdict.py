@@ -255,7 +255,7 @@ _NO_FAMILY = ("", "other", "unknown", "copy")
 
 def _step_ns(answer: Summary) -> float:
     """Return the time of all ops in a mean step; 0 if times are not those of one."""
-    return sum(op.step_ns or 0 for op in answer.ops) if _is_per_step(answer) else 0
+    return sum(op.step_ns or 0 for op in answer.ops) if answer.is_per_step else 0
 
 
 def _taken(each: LineTotal | OpTime, step_ns: float) -> tuple[float, float]:
@@ -298,11 +298,6 @@ def _top(answer: Summary) -> Statement | None:
     )
 
 
-def _is_per_step(answer: Summary) -> bool:
-    """Whether times are those of a mean step, if steps are known."""
-    return answer.step is None or answer.step.step_count is not None
-
-
 _MAX_NAMED = 2
 _NO_KERNELS = {"[CUDA_memcpy": "copy", "[CUDA_memset": "fill", "[CUDA_graph": "CUDA graph"}
 
@@ -318,7 +313,7 @@ def _short(line: str) -> str:
 def _gain(answer: Summary) -> Statement | None:
     gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _MIN_GAIN)]
     in_loop = [each for each in gains if not each.once]
-    if in_loop and _is_per_step(answer):
+    if in_loop and answer.is_per_step:
         gains = in_loop
     first = max(gains, key=lambda each: (likely_ns(each), not each.once), default=None)
     if first is None or first.gain_ns is None or first.gain_share is None:

@@ -351,7 +351,7 @@ def time_column(
 
     A time is in ns, in all and in a mean step: the latter is shown if the verdict is about a step.
     """
-    per_step = _is_per_step(answer)
+    per_step = answer.is_per_step
 
     def shown(time_ns: float | None, step_ns: float | None) -> float | None:
         return step_ns if step_ns is not None and per_step else time_ns
@@ -361,15 +361,9 @@ def time_column(
     return title, lambda time_ns, step_ns: spell(shown(time_ns, step_ns))
 
 
-def _is_per_step(answer: Summary) -> bool:
-    """Whether times are per step: not if steps are guessed in only a small part of the time."""
-    judged = answer.step is None or answer.step.step_count is not None
-    return bool(answer.steps.averaged_count) and judged
-
-
 def _describe_scope(answer: Summary) -> Iterator[str]:
     """What times refer to: which GPUs, and that shares include work outside steps."""
-    steps = answer.steps.averaged_count if _is_per_step(answer) else None
+    steps = answer.steps.averaged_count if answer.is_per_step else None
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:
         times = "Times are those of the step" if steps == 1 else f"A step is the mean of {steps}"

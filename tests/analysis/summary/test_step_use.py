@@ -78,14 +78,6 @@ def test_without_a_reference_step_gains_are_shares_of_the_whole() -> None:
     assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
 
 
-@pytest.mark.parametrize(("steps", "first"), [(0, "once"), (8, "r")])
-def test_what_happens_once_counts_as_much_unless_gains_are_per_step(steps: int, first: str) -> None:
-    """All views show the same suggestion first."""
-    once = replace(GAIN, rule="once", gain_ns=200, gain_step_ns=None, once=True)
-    ordered = gains_of(step_use(_sums(steps=steps)), [GAIN, once])
-    assert ordered[0].rule == first
-
-
 def test_gains_are_shares_of_the_reference_step() -> None:
     """Not of all the time between its first and its last occurrence, which also holds pauses."""
     use = known(step_use(_sums()))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pyprof.analysis.summary.verdict import verdict
+from pyprof.answers.gains import in_order
 from pyprof.answers.parts import (
     ChosenRows,
     Finding,
@@ -434,6 +435,17 @@ def test_guessed_steps_with_little_of_the_time_are_not_a_reference(tmp_path: Pat
     assert step.step_count is None
     found = bound(answer, step)
     assert found.text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
+
+
+def test_where_no_step_is_known_the_largest_gain_is_listed_first(answer: Summary) -> None:
+    """By the verdict, and on the terminal, pages and in notebooks, which list the same order."""
+    once = replace(LAUNCHES, rule="x", once=True, gain_ns=9_000_000, gain_step_ns=None)
+    both = replace(answer, advice=(LAUNCHES, once))
+    unknown_idle = replace(both, step=None)
+    no_steps = replace(unknown_idle, steps=replace(both.steps, first=None, last=None))
+    for each, first in ((both, "launch_bound"), (unknown_idle, "launch_bound"), (no_steps, "x")):
+        assert in_order(each.advice, per_step=each.is_per_step)[0].rule == first
+        assert about("gain", each).subject == first
 
 
 def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -> None:
