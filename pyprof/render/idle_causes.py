@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyprof.prof.processor import CPU
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 CAUSES = MappingProxyType(
     {
@@ -32,3 +38,8 @@ CPU_CAUSES = MappingProxyType(
 
 MEANINGS = MappingProxyType({**CAUSES, **CPU_CAUSES, **CAUSES})
 """Causes on a GPU, then those on a CPU only."""
+
+
+def meanings(processors: Iterable[str]) -> Mapping[str, str]:
+    """Return what the causes mean on these devices: on CPUs alone, or not."""
+    return CPU_CAUSES if all(each == CPU for each in processors) else MEANINGS

@@ -70,6 +70,7 @@ def test_its_figures_are_drawn(opened: WebDriver) -> None:
 SHORT_NAMES = [
     ("GPU 1, process 145: step 6 (22.3 ms)", "GPU 1: step 6"),
     ("GPU 1, rank 12: step 6 (22.3 ms)", "rank 12: step 6"),
+    ("GPU, rank 12: step 6 (22.3 ms)", "rank 12: step 6"),
     ("GPU 0, process 144, stream 7", "GPU 0, stream 7"),
     ("step 6 (22.3 ms)", "step 6"),
     ("stream 7", "stream 7"),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof.answers.report_answer import KINDS_OF_WORK, PAUSED
+from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, number
-from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
+from pyprof.render.idle_causes import meanings
 from pyprof.render.page.tables import device_name
 from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
 from pyprof.render.text.formatting import percent, short_line
@@ -37,7 +38,6 @@ IDLE = {
 }  # fmt: skip
 """Colours of the causes of idle time."""
 SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
-MEANINGS = {**CAUSES_OF_IDLE, PAUSED: "the profiler was paused: what ran is not known"}
 SHARED_CLOCK = "first kernel"
 """Figures that share it move and zoom together."""
 _MAX_LABELS = 5
@@ -153,7 +153,10 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
         "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
         "length": lanes.length_ns,
         "devices": [_device(device, selectable) for device in lanes.devices],
-        "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
+        "axis": f"since the first {'op' if on_cpu(lanes) else 'kernel'}",
+        "causes": {
+            name: [IDLE[name], meaning] for name, meaning in meanings_of_idle(lanes).items()
+        },
         "marks": [(f"step {mark.step}", mark.start, mark.length) for mark in lanes.marks]
         if lanes.captures == 1
         else [],
@@ -164,6 +167,17 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
             if name == "typical" or mark != lanes.typical
         ],
     }
+
+
+def on_cpu(lanes: Lanes) -> bool:
+    """Whether all lanes are of a CPU."""
+    return all(each.device.processor == CPU for each in lanes.devices)
+
+
+def meanings_of_idle(lanes: Lanes) -> Mapping[str, str]:
+    """Return what causes of gaps mean."""
+    of_devices = meanings(each.device.processor for each in lanes.devices)
+    return {**of_devices, PAUSED: "the profiler was paused: what ran is not known"}
 
 
 def _device(device: DeviceLanes, selectable: FilterData) -> Mapping[str, Any]:

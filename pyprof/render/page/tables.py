@@ -6,6 +6,7 @@ import re
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from pyprof.arrays import MISSING
 from pyprof.prof.processor import CPU
 from pyprof.quantities import DASH, duration
 from pyprof.quantities import number as spelt
@@ -172,9 +173,10 @@ def without_folders(sentence: str) -> str:
 
 def device_name(device: UsedDevice | DeviceUse) -> str:
     """Name a GPU, and the rank, or process, that used it."""
-    owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
-    number = -1 if device.device is None else device.device
-    return f"{'CPU' if device.processor == CPU else f'{device.processor} {number}'}, {owner}"
+    number = "" if device.device is None or device.processor == CPU else f" {device.device}"
+    process = "" if device.pid == MISSING else f", process {device.pid}"
+    owner = process if device.rank is None else f", rank {device.rank}"
+    return f"{device.processor}{number}{owner}"
 
 
 def shares(time_ns: Mapping[str, int]) -> list[tuple[str, str, float]]:

@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.answers.remedies import around_each_step
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.quantities import amount, duration, number
-from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
+from pyprof.render.idle_causes import MEANINGS, meanings
 from pyprof.render.text import formatting, known_cost_text
 from pyprof.render.text.formatting import milliseconds, part_name, percent
 from pyprof.render.text.layout.text_width import cut_end, cut_middle, cut_start
@@ -247,8 +247,7 @@ def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     for name, measure in _BUSY:
         if any(map(measure, devices)) or not name.startswith(" "):
             add(name, measure)
-    meanings = CPU_CAUSES if all(device.on_cpu for device in devices) else MEANINGS
-    for cause, meaning in meanings.items():
+    for cause, meaning in meanings(device.processor for device in devices).items():
         if any(map(_idle_for(cause), devices)):
             add(f"  {cause}", _idle_for(cause), meaning)
     header = [f"Total ({unit})"]

@@ -2,7 +2,14 @@
 
 import pytest
 
-from pyprof.render.page.tables import amount, of_numbers, sortable, without_folders
+from pyprof.answers.report_answer import UsedDevice
+from pyprof.render.page.tables import (
+    amount,
+    device_name,
+    of_numbers,
+    sortable,
+    without_folders,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,3 +31,17 @@ def test_folders_are_left_out(sentence: str, expected: str) -> None:
 def test_rows_that_are_left_out_are_counted_with_their_time() -> None:
     made = sortable([30, 20, 10], [(of_numbers("ns"), amount)], 1, time_ns=lambda ns: ns)
     assert (len(made.rows), made.left_out, made.left_out_ns) == (1, 2, 30)
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        (UsedDevice("GPU", 1, 12, 145), "GPU 1, rank 12"),
+        (UsedDevice("GPU", 0, None, 145), "GPU 0, process 145"),
+        (UsedDevice("GPU", None, 3, -1), "GPU, rank 3"),
+        (UsedDevice("NPU", None, None, -1), "NPU"),
+        (UsedDevice("CPU", 0, None, 145), "CPU, process 145"),
+    ],
+)
+def test_a_device_is_named_by_what_is_known(device: UsedDevice, name: str) -> None:
+    assert device_name(device) == name

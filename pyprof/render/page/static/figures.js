@@ -22,7 +22,7 @@
   // A row's name as it fits: without its time, without the process, which the GPU mostly tells, too.
   pyprof.shortened = (pen, text, room) => {
     const untimed = text.replace(/ \(.*\)$/, "");
-    const short = untimed.replace(/, process \d+/, "").replace(/^GPU \d+, (?=rank)/, "");
+    const short = untimed.replace(/, process \d+/, "").replace(/^GPU( \d+)?, (?=rank)/, "");
     return [text, untimed, short].find((name) => pen.measureText(name).width <= room) ?? short;
   };
   const names = (pen, view, text, y, room) => {
@@ -341,7 +341,7 @@
       return [chooser("colour by", Object.fromEntries(COLOURS_BY.map((by) => [by, by])), (by) => colouring(plot, by))];
     },
     draw(pen, view, item) {
-      timeAxis(pen, view, "since the first kernel");
+      timeAxis(pen, view, item.axis);
       let top = view.top;
       if (item.marks.length) {
         clipped(pen, view, () => this.marks(pen, view, item, top));

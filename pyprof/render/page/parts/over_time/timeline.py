@@ -33,6 +33,6 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "streams_left_out": drawn.streams_left_out,
         "marks_left_out": drawn.marks_left_out if drawn.captures == 1 else 0,
         "captures": drawn.captures,
-        "causes": [(name, colour, figures.MEANINGS[name])
-                   for name, colour in figures.IDLE.items() if name in used],
+        "causes": [(name, figures.IDLE[name], meaning)
+                   for name, meaning in figures.meanings_of_idle(drawn).items() if name in used],
     }  # fmt: skip

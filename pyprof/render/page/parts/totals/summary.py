@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.prof.processor import CPU
 from pyprof.quantities import DASH, duration
-from pyprof.render.idle_causes import MEANINGS
+from pyprof.render.idle_causes import meanings
 from pyprof.render.page.tables import device_name, shares
 from pyprof.render.text.formatting import part_name, percent
 from pyprof.render.text.known_cost_text import without_copies
@@ -35,6 +35,7 @@ def section(page: Page) -> Mapping[str, Any]:
         "serving": serving_rows(answer),
         "vias": [(name or "not found", time, part) for name, time, part in vias],
         "causes": _causes(answer),
+        "notes": answer.notes,
         "devices": shown,
         "devices_left_out": len(answer.devices or ()) - len(shown),
     }
@@ -69,7 +70,9 @@ def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
     if use.why:
         yield "MFU", "unknown", use.why
     else:
-        yield "MFU", f"{percent(use.mfu)} %", f"of {use.peak_flops_label}"
+        share = percent(use.known_share)
+        part = "" if use.known_share == 1 else f"; FLOPs of {share} % of compute time known"
+        yield "MFU", f"{percent(use.mfu)} %", f"of {use.peak_flops_label}{part}"
         yield "HFU", f"{percent(use.hfu)} %", "also counts recomputed work"
     if use.mbu is not None:
         yield "MBU", f"{percent(use.mbu)} %", "of memory bandwidth, in decode steps"
@@ -83,9 +86,10 @@ def _causes(answer: Summary) -> list[tuple[str, str, str, float]]:
     for device in answer.devices or ():
         for cause, ns in device.idle_by_cause_ns.items():
             total[cause] = total.get(cause, 0) + ns
+    meaning = meanings(device.processor for device in answer.devices or ())
     ordered = dict(sorted(total.items(), key=lambda entry: -entry[1]))
     return [
-        (cause, MEANINGS.get(cause, cause), time, part)
+        (cause, meaning.get(cause, cause), time, part)
         for cause, time, part in shares(ordered)
         if ordered[cause]
     ]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.report import summarise_report
+from pyprof.analysis.report import report, summarise_report
 from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.quantities import duration
+from pyprof.render.page.content import html
 from pyprof.render.page.parts.totals.summary import _causes, cards, devices
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
@@ -46,6 +47,21 @@ def test_idle_time_of_a_cpu_is_without_an_op(tmp_path: Path) -> None:
         shown = replace(one, known_cost=replace(one.known_cost, processor=processor))
         notes = {title: note for title, _, note in cards(shown)}
         assert notes[f"{processor} idle"] == note
+    assert one.devices is not None
+    (device,) = one.devices
+    on_cpu = replace(device, processor="CPU", idle_by_cause_ns={"host": 5})
+    ((_, meaning, *_),) = _causes(replace(one, devices=(on_cpu,)))
+    assert meaning == "longer between two ops: Python, files, other libraries"
+
+
+def test_what_distorts_times_is_noted_and_what_is_left_out_of_the_mfu(tmp_path: Path) -> None:
+    """As in the text."""
+    sums = summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))
+    use = replace(report(sums).summary.utilization, mfu=0.5, hfu=0.5, why="", known_share=0.85)
+    answer = replace(report(sums).summary, notes=("times are off.",), utilization=use)
+    page = html(replace(report(sums), summary=answer))
+    assert ">Note: times are off.</p>" in page
+    assert "; FLOPs of 85.0 % of compute time known<" in page
 
 
 def test_the_card_of_steps_counts_those_of_warm_up(tmp_path: Path) -> None:
