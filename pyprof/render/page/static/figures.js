@@ -38,6 +38,18 @@
     run();
     pen.restore();
   };
+  // Horizontal rules from 0 to the top, one for about 90 px of `room`, each with its value.
+  const upAxis = (pen, view, most, up, room, spelt) => {
+    pen.textAlign = "right";
+    const { at, step } = ticks(0, most, room);
+    for (const value of at) {
+      pen.fillStyle = view.colours.rule;
+      pen.fillRect(view.left, up(value), view.right - view.left, 1);
+      pen.fillStyle = view.colours.ink;
+      pen.fillText(spelt(value, step), view.left - 6, Math.min(Math.max(up(value), 8), view.bottom - 5));
+    }
+    pen.textAlign = "left";
+  };
   pyprof.kinds = {};
 
   // --- roofline: points on logarithmic axes ------------------------------------------------------
@@ -543,14 +555,7 @@
     draw(pen, view, item) {
       const most = Math.max(...item.longest, 1) * 1.05;
       const up = (ns) => view.bottom - (ns / most) * (view.bottom - view.top);
-      pen.textAlign = "right";
-      const { at, step } = ticks(0, most, UPWARD);
-      for (const ns of at) {
-        pen.fillStyle = view.colours.rule;
-        pen.fillRect(view.left, up(ns), view.right - view.left, 1);
-        pen.fillStyle = view.colours.ink;
-        pen.fillText(instant(ns, step), view.left - 6, Math.max(up(ns), 8));
-      }
+      upAxis(pen, view, most, up, UPWARD, instant);
       item.longest.forEach((ns, place) => {
         const left = view.at(place);
         pen.fillStyle = PALETTE[0];
@@ -585,7 +590,7 @@
     draw(pen, view, item) {
       const most = Math.max(...Object.values(item.series).flat(), 1e-3) * 1.05;
       const up = (percent) => view.bottom - (percent / most) * (view.bottom - view.top);
-      percentAxis(pen, view, most, up);
+      upAxis(pen, view, most, up, UPWARD, (percent, step) => `${percent.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))} %`);
       Object.entries(item.series).forEach(([name, values]) => {
         const x = (place) => view.at(place + 0.5);
         pen.strokeStyle = pen.fillStyle = item.colours[name];
@@ -615,17 +620,6 @@
       if (!(place in item.step) || x < view.left) return null;
       return { tip: [["", stepName(item, place)], ...sharesOf(item.series, place)] };
     },
-  };
-  const percentAxis = (pen, view, most, up) => {
-    pen.textAlign = "right";
-    const { at, step } = ticks(0, most, UPWARD);
-    const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
-    for (const percent of at) {
-      pen.fillStyle = view.colours.rule;
-      pen.fillRect(view.left, up(percent), view.right - view.left, 1);
-      pen.fillStyle = view.colours.ink;
-      pen.fillText(`${percent.toFixed(digits)} %`, view.left - 6, Math.max(up(percent), 8));
-    }
   };
   const heatRow = (item) => (item.names.length > 24 ? 12 : 20);
   const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 1;
@@ -687,8 +681,8 @@
     draw(pen, view, item) {
       const top = view.top + 16;
       view.up = (bytes) => view.bottom - (bytes / most(item)) * (view.bottom - top);
-      this.heights(pen, view, item);
-      (item.timed ? timeAxis : this.eventAxis)(pen, view, item.axis);
+      upAxis(pen, view, most(item), view.up, 3 * (view.bottom - view.top), (bytes) => size(bytes));
+      timeAxis(pen, view, item.axis, item.timed ? undefined : (event) => (Number.isInteger(event) ? event.toLocaleString("en") : ""));
       clipped(pen, view, () => {
         const below = item.x.map(() => 0);
         item.bytes.forEach((bytes, category) => {
@@ -700,28 +694,6 @@
         this.reserved(pen, view, item);
         this.peak(pen, view, item);
       });
-    },
-    heights(pen, view, item) {
-      const { at } = ticks(0, most(item), 3 * (view.bottom - view.top));
-      pen.textAlign = "right";
-      for (const bytes of at) {
-        pen.fillStyle = view.colours.rule;
-        pen.fillRect(view.left, view.up(bytes), view.right - view.left, 1);
-        pen.fillStyle = view.colours.ink;
-        pen.fillText(size(bytes), view.left - 6, Math.min(view.up(bytes), view.bottom - 5));
-      }
-      pen.textAlign = "left";
-    },
-    eventAxis(pen, view, title) {
-      pen.textAlign = "center";
-      for (const value of ticks(view.low, view.high, view.right - view.left).at) {
-        if (!Number.isInteger(value)) continue;
-        pen.fillStyle = view.colours.ink;
-        pen.fillText(value.toLocaleString("en"), view.at(value), view.bottom + 11);
-      }
-      pen.fillStyle = view.colours.quiet;
-      pen.fillText(title, (view.left + view.right) / 2, view.bottom + 25);
-      pen.textAlign = "left";
     },
     // What was held lasts until the next point, the last until the end.
     steps: (view, item, levels) => levels.flatMap((level, place) => {

@@ -19,7 +19,7 @@
   document.addEventListener("pointerdown", () => { tip.hidden = true; });
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
-    return Object.fromEntries(["ink", "quiet", "rule", "paper", "panel", "accent"].map(
+    return Object.fromEntries(["ink", "quiet", "rule"].map(
       (name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   };
   // Steps of 1, 2 or 5, at most one each 90 px.
@@ -198,7 +198,7 @@
         if (found && found.key !== null && found.key !== undefined) pyprof.selection?.select(found.key, found.label);
       });
       new ResizeObserver(() => this.later()).observe(this.host);
-      for (const name of ["selection", "redraw"]) document.addEventListener(name, () => this.later());
+      document.addEventListener("selection", () => this.later());
       document.addEventListener("theme", () => this.draw());
     }
     tell(x, y, event) {
