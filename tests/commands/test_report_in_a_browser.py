@@ -362,6 +362,7 @@ def test_the_timeline_is_coloured_by_family_op_or_layer(opened: WebDriver, by: s
     assert (exp == relu) == (by == "family")
     names = {"family": "element-wise", "op": "relu", "layer": "net.first"}
     assert names[by] in " ".join(legend)
+    assert ("others" in legend) == (by == "op"), "a copy has none"
 
 
 OVERLAPS = """
@@ -403,12 +404,29 @@ def test_on_a_telephone_each_roof_is_named_beside_its_own_line(
     const {item, view} = document.getElementById('figure-roofline').plot;
     const heights = item.roofs.map((roof) => view.up(Math.log10(roof.flops)));
     return item.roofs.map((roof) => {
-      const begin = roof.label.slice(0, 20);
-      const {top, bottom} = view.labels.find(({text}) => text.startsWith(begin));
+      const {top, bottom} = view.labels.find(({text}) => roof.label.startsWith(text));
       const away = heights.map((height) => Math.abs(height - (top + bottom) / 2));
       return away.indexOf(Math.min(...away));
     })"""
     assert sized.execute_script(script) == [0, 1]
+
+
+@pytest.mark.long
+def test_on_a_telephone_names_of_roofs_cover_no_point(
+    captures: Path, tmp_path: Path, sized: WebDriver
+) -> None:
+    """They are shorter where there is no room: of 156 TFLOP/s, say, without the unit's name."""
+    page(captures / "kineto-a100-sam-eager/trace.json.gz", tmp_path / "net.html")
+    _screen(sized, 390, 844, mobile=True)
+    drawn(sized, tmp_path / "net.html")
+    script = """
+    const {item, view} = document.getElementById('figure-roofline').plot;
+    const names = view.labels.filter(({text}) => text.includes('TFLOP/s'));
+    const beyond = (low, at, high) => Math.max(low - at, 0, at - high);
+    return names.flatMap(({text, left, right, top, bottom}) => view.points.filter(
+      ({x, y, r}) => Math.hypot(beyond(left, x, right), beyond(top, y, bottom)) < r
+    ).map(({place}) => [text, item.name[place]]))"""
+    assert sized.execute_script(script) == []
 
 
 def test_labels_of_a_roofline_stay_beside_their_points(

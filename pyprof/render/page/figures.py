@@ -153,7 +153,7 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
         "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
         "length": lanes.length_ns,
         "devices": [_device(device, selectable) for device in lanes.devices],
-        "axis": f"since the first {'op' if on_cpu(lanes) else 'kernel'}",
+        "work": "op" if all(each.device.processor == CPU for each in lanes.devices) else "kernel",
         "causes": {
             name: [IDLE[name], meaning] for name, meaning in meanings_of_idle(lanes).items()
         },
@@ -167,11 +167,6 @@ def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
             if name == "typical" or mark != lanes.typical
         ],
     }
-
-
-def on_cpu(lanes: Lanes) -> bool:
-    """Whether all lanes are of a CPU."""
-    return all(each.device.processor == CPU for each in lanes.devices)
 
 
 def meanings_of_idle(lanes: Lanes) -> Mapping[str, str]:

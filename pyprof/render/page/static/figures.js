@@ -165,8 +165,10 @@
         taken.push({ left: px, right: px + 8, top: y - 1, bottom: y + 1 });
       }
     },
-    label(pen, view, taken, text, places, colour) {
-      const found = placed(view, taken, places);
+    // Write the first of some texts that covers nothing where it is placed, else the last.
+    label(pen, view, taken, texts, places, colour) {
+      const placing = (text) => ({ text, found: placed(view, taken, places(pen.measureText(text).width)) });
+      const { text, found } = texts.slice(0, -1).map(placing).find((each) => each.found?.covers === 0) ?? placing(texts.at(-1));
       if (!found) return;
       pen.fillStyle = colour;
       pen.fillText(text, found.box.left, (found.box.top + found.box.bottom) / 2);
@@ -177,42 +179,42 @@
       const slopes = new Map(item.roofs.map((roof) => [roof.bytes, roof]));
       const heights = item.roofs.map((roof) => view.up(Math.log10(roof.flops)));
       for (const [index, roof] of item.roofs.entries()) {
-        const text = cut(pen, roof.label, view.right - view.left - 6);
-        const width = pen.measureText(text).width;
+        const [text, short] = [roof.label, roof.label.split(" ").slice(0, 2).join(" ")]; // 19.5 TFLOP/s
         const y = heights[index];
         const others = heights.filter((height) => Math.abs(height - y) > 1);
         // A name stays nearer to its own line than to another.
         const reach = Math.min(60, ...others.map((height) => Math.abs(height - y) / 2));
-        const places = [];
-        for (let off = 9; off === 9 || off < reach; off += 7) {
-          for (let right = view.right - 3; right - width > view.left; right -= 24) {
-            places.push(boxAt(right - width, y - off, width), boxAt(right - width, y + off, width));
+        const places = (width) => {
+          const boxes = [];
+          for (let off = 9; off === 9 || off < reach; off += 7) {
+            for (let right = view.right - 3; right - width > view.left; right -= 24) {
+              boxes.push(boxAt(right - width, y - off, width), boxAt(right - width, y + off, width));
+            }
           }
-        }
-        this.label(pen, view, taken, text, places, view.colours.quiet);
+          return boxes;
+        };
+        this.label(pen, view, taken, narrow(view.right) ? [text, short] : [text], places, view.colours.quiet);
       }
       for (const roof of slopes.values()) {
-        const width = pen.measureText(roof.slope).width;
-        const places = [];
         const ridge = view.at(Math.log10(roof.flops / roof.bytes));
-        for (let x = view.left + 8; x < Math.min(ridge, view.right - width); x += 8) {
-          places.push(boxAt(x, view.up(Math.log10(roofAt(roof, 10 ** view.value(x)))) + 12, width));
-        }
-        this.label(pen, view, taken, roof.slope, places, view.colours.quiet);
+        const places = (width) => {
+          const boxes = [];
+          for (let x = view.left + 8; x < Math.min(ridge, view.right - width); x += 8) {
+            boxes.push(boxAt(x, view.up(Math.log10(roofAt(roof, 10 ** view.value(x)))) + 12, width));
+          }
+          return boxes;
+        };
+        this.label(pen, view, taken, [roof.slope], places, view.colours.quiet);
       }
     },
     pointLabels(pen, view, item, taken) {
       for (const { x, y, r, place } of view.points.slice(0, item.labelled)) {
         const text = `${cut(pen, item.name[place], 160)} ${(100 * item.share[place]).toFixed(1)} %`;
-        const width = pen.measureText(text).width;
-        const places = [];
-        for (let off = 3; off < 22; off += 6) {
-          places.push(boxAt(x + r + off, y, width), boxAt(x - r - off - width, y, width));
-          for (const side of [-1, 1]) {
-            for (const shift of [-0.5, 0, -1]) places.push(boxAt(x + shift * width, y + side * (r + off + 6), width));
-          }
-        }
-        this.label(pen, view, taken, text, places, view.colours.ink);
+        const places = (width) => [3, 9, 15, 21].flatMap((off) => [
+          boxAt(x + r + off, y, width), boxAt(x - r - off - width, y, width),
+          ...[-1, 1].flatMap((side) => [-0.5, 0, -1].map((shift) => boxAt(x + shift * width, y + side * (r + off + 6), width))),
+        ]);
+        this.label(pen, view, taken, [text], places, view.colours.ink);
       }
     },
     hit(x, y, view, item) {
@@ -314,12 +316,16 @@
     time.delete("");
     return [...time].sort((a, b) => b[1] - a[1]).map(([name]) => name);
   };
+  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
+  // Whether what some of a lane's joined boxes consist of is not told.
+  const partly = (lane) => total(lane.summed.filter((_, place) => lane.rows[place] > 1)) > total(lane.parts.ns);
   const colouring = (plot, by) => {
     const order = ranked(by).slice(0, PALETTE.length - 1);
     const place = new Map(order.map((name, n) => [name, PALETTE[n]]));
     plot.by = by;
     plot.ofFact = selection.facts.ns.map((_, fact) => place.get(nameOf(by, fact)) ?? OTHERS);
-    plot.legend?.replaceChildren(...[...place, ["others", OTHERS]].map(([name, colour]) => {
+    const others = plot.ofFact.includes(OTHERS) || selection.facts.left_out || plot.item.devices.some(({ lanes }) => lanes.some(partly));
+    plot.legend?.replaceChildren(...[...place, ...(others ? [["others", OTHERS]] : [])].map(([name, colour]) => {
       const entry = document.createElement("span");
       const box = document.createElement("i");
       box.style.background = colour;
@@ -353,7 +359,7 @@
       return [chooser("colour by", Object.fromEntries(COLOURS_BY.map((by) => [by, by])), (by) => colouring(plot, by))];
     },
     draw(pen, view, item) {
-      timeAxis(pen, view, item.axis);
+      timeAxis(pen, view, `since the first ${item.work}`);
       let top = view.top;
       if (item.marks.length) {
         clipped(pen, view, () => this.marks(pen, view, item, top));
@@ -485,7 +491,7 @@
       const found = nearest(row.lane ?? row.device.gaps);
       if (found < 0) return null;
       if (!row.lane) return this.gap(row.device.gaps, found, item);
-      return row.lane.rows[found] > 1 ? this.several(row.lane, found, (row.top + LANE - y) / LANE) : this.kernel(row.lane, found);
+      return row.lane.rows[found] > 1 ? this.several(row.lane, found, (row.top + LANE - y) / LANE, item.work) : this.kernel(row.lane, found);
     },
     gap: ({ start, length, cause }, place, item) => ({
       tip: [["idle", duration(length[place])], [cause[place], item.causes[cause[place]][1]], ["at", duration(start[place])]],
@@ -504,7 +510,7 @@
       }
       return [...time].sort((a, b) => b[1] - a[1]);
     },
-    several(lane, place, up) {
+    several(lane, place, up, work) {
       const parts = this.partsOf(lane).get(place) ?? [];
       const part = (ns) => `${duration(ns)} (${((100 * ns) / Math.max(lane.summed[place], 1)).toFixed(1)} %)`;
       const room = Math.max(lane.summed[place], lane.length[place], 1);
@@ -514,7 +520,7 @@
       const of = (name) => (under < 0 ? "" : selection.text(name, under));
       return {
         tip: [
-          [`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`],
+          [`${lane.rows[place].toLocaleString("en")} ${work}s`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`],
           ["at", duration(lane.start[place])],
           ...this.titled(parts).map(([name, ns]) => [name, part(ns)]),
           ["others", rest > 0 ? part(rest) : ""],
