@@ -27,6 +27,8 @@ _OP_LEVELS = ("dir", "op", "kernel")
 """The levels of the tree of ops."""
 _MIN_WIDTH = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
+_LEAST_IN_LAYERS = 0.05
+"""Below this share of the time, a tree of modules would be one box of what is outside of them."""
 _MAX_LEVELS = 16
 _MAX_BOXES = 3000
 
@@ -34,7 +36,12 @@ _MAX_BOXES = 3000
 def section(page: Page) -> Mapping[str, Any]:
     """The figure of the tree, with its title."""
     root, on = modules(page.answer.layers), page.answer.processor
-    title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
+    inside = (
+        "little time is in layers"
+        if _in_layers(page.answer.layers)
+        else "the capture has no layers"
+    )
+    title = "Modules" if root else f"Ops and their kernels ({inside})"
     drawn = boxes(root or ops(page.report.attributes), f"all {on} time")
     keys = (
         layer_keys(drawn, page.selectable)
@@ -74,8 +81,8 @@ class Node:
 
 
 def modules(layers: Sequence[LayerTime]) -> Node | None:
-    """The tree of modules; None if no row has a layer."""
-    if all(layer.path in ((), (NO_LAYER,)) for layer in layers):
+    """The tree of modules; None if little of the time is in any."""
+    if _in_layers(layers) <= _LEAST_IN_LAYERS:
         return None
     nodes: list[Node] = []
     for layer in layers:  # each before those inside it
@@ -86,6 +93,12 @@ def modules(layers: Sequence[LayerTime]) -> Node | None:
             nodes[-1].children.append(node)
         nodes.append(node)
     return nodes[0]
+
+
+def _in_layers(layers: Sequence[LayerTime]) -> float:
+    """The share of the time that is in layers."""
+    outside_ns = sum(layer.time_ns for layer in layers if layer.path == (NO_LAYER,))
+    return 1 - outside_ns / max(layers[0].time_ns, 1) if len(layers) > 1 else 0.0
 
 
 def ops(attributes: pa.Table) -> Node:

@@ -78,3 +78,12 @@ def test_a_capture_without_layers_shows_its_ops(tmp_path: Path) -> None:
     part = shown(found)["modules"]
     assert part["title_text"].startswith("Ops and their kernels")
     assert {*part["icicle"]["name"]} >= {"gemm", "b"}
+
+
+@pytest.mark.slow
+def test_a_capture_with_little_in_layers_shows_its_ops(captures: Path) -> None:
+    """FSDP's ranges around its own copies would leave one box of all else."""
+    file = captures / "nsys2026.2-h100x2-fsdp/net.sqlite"
+    part = shown(summarise_report(source.load(str(file))))["modules"]
+    assert part["title_text"] == "Ops and their kernels (little time is in layers)"
+    assert "FlashAttnFunc" in part["icicle"]["name"]
