@@ -19,16 +19,17 @@
     }
     return low - 1;
   };
-  // A row's name as it fits: without its time, without the process, which the GPU mostly tells, too.
-  pyprof.shortened = (pen, text, room) => {
-    const untimed = text.replace(/ \(.*\)$/, "");
-    const short = untimed.replace(/, process \d+/, "").replace(/^GPU( \d+)?, (?=rank)/, "");
-    return [text, untimed, short].find((name) => pen.measureText(name).width <= room) ?? short;
+  // Names of rows, alike, as they fit: without times, without the process, which the GPU mostly tells, too.
+  pyprof.shortened = (pen, texts, room) => {
+    const untimed = texts.map((text) => text.replace(/ \(.*\)$/, ""));
+    const short = untimed.map((text) => text.replace(/, process \d+/, "").replace(/^GPU( \d+)?, (?=rank)/, ""));
+    return [texts, untimed, short].find((all) => all.every((name) => pen.measureText(name).width <= room)) ?? short;
   };
-  const names = (pen, view, text, y, room) => {
+  const names = (pen, view, texts, middle) => {
+    const room = view.left - 6;
     pen.fillStyle = view.colours.ink;
     pen.textAlign = "left";
-    pen.fillText(cut(pen, pyprof.shortened(pen, text, room), room), 2, y);
+    pyprof.shortened(pen, texts, room).forEach((text, row) => pen.fillText(cut(pen, text, room), 2, middle(row)));
   };
   const clipped = (pen, view, run) => {
     pen.save();
@@ -273,7 +274,7 @@
     domain: (item) => ({ x: [0, Math.max(...item.lengths, 1)] }),
     draw(pen, view, item) {
       timeAxis(pen, view, "from the beginning of the step");
-      item.names.forEach((name, row) => names(pen, view, name, view.top + (row + 0.5) * ROW, view.left - 6));
+      names(pen, view, item.names, (row) => view.top + (row + 0.5) * ROW);
       clipped(pen, view, () => {
         pen.fillStyle = view.colours.rule;
         item.lengths.forEach((length, row) => {
@@ -368,10 +369,10 @@
       view.rows = rows(item).map((row) => {
         const made = { ...row, top };
         top += row.height + 2;
-        names(pen, view, row.name, made.top + row.height / 2, view.left - 6);
         clipped(pen, view, () => (row.lane ? this.lane(pen, view, made) : this.gaps(pen, view, made, item)));
         return made;
       });
+      names(pen, view, view.rows.map((row) => row.name), (row) => view.rows[row].top + view.rows[row].height / 2);
     },
     marks(pen, view, item, top) {
       item.marks.forEach(([name, start, length], place) => {
@@ -648,9 +649,9 @@
       const every = times.flat().filter((ns) => ns !== null);
       const middle = median(every);
       const range = Math.max(...every.map((ns) => Math.abs(ns - middle)), LEAST_RANGE * middle, 1);
-      item.names.forEach((name, at) => {
-        names(pen, view, name, view.top + (at + 0.5) * row, view.left - 6);
-        times[at].forEach((ns, place) => {
+      names(pen, view, item.names, (at) => view.top + (at + 0.5) * row);
+      times.forEach((own, at) => {
+        own.forEach((ns, place) => {
           if (ns === null) return;
           pen.fillStyle = view.colours.rule;
           pen.fillRect(view.at(place), view.top + at * row, Math.max(view.px - 1, 0.5), row - 1);

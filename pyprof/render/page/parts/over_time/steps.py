@@ -25,6 +25,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     several = len(times.devices) > 1
     trend = figures.trend(steps)
     shares = figures.shares_of_peak(trend)
+    strip = figures.strip(strips)
     return {
         "count": count,
         "origin": steps.described_origin,
@@ -36,8 +37,10 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "peak": page.answer.utilization.peak_flops_label,
         "heat": figures.heat_map(times, first, last) if several else None,
         "ranks_left_out": times.left_out,
-        "strip": figures.strip(strips),
+        "strip": strip,
         "strip_left_out": strips.steps_left_out,
         "devices_left_out": strips.devices_left_out,
-        "colours": figures.SORTS,
+        "colours": {
+            name: colour for name, colour in figures.SORTS.items() if name in strip["sort"]
+        },
     }

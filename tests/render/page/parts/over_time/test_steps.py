@@ -60,3 +60,4 @@ def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
     assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
     assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
     assert shown_parts.shown(alone[0])["steps"]["heat"] is None
+    assert [*steps["colours"]] == ["compute", "copy"], "there is no communication"
