@@ -76,12 +76,21 @@ class StepTimes:
         return range(self.count)
 
     @property
+    def averaged_ns(self) -> tuple[int, ...]:
+        """The time of each step that the mean is of; empty without a mean."""
+        if self.first is None or self.last is None:
+            return ()
+        return self.duration_ns[self.first : self.last + 1]
+
+    @property
     def spread(self) -> str:
         """The range and median of the averaged steps; empty if the mean stands for most of them."""
-        if self.first is None or self.last is None or not self.mean_ns:
-            return ""
-        took = self.duration_ns[self.first : self.last + 1]
-        if not took or fmean(abs(ns - self.mean_ns) for ns in took) < _MIN_DEVIATION * self.mean_ns:
+        took = self.averaged_ns
+        if (
+            not self.mean_ns
+            or not took
+            or fmean(abs(ns - self.mean_ns) for ns in took) < _MIN_DEVIATION * self.mean_ns
+        ):
             return ""
         shortest, longest = duration(min(took)), duration(max(took))
         return f"{shortest} to {longest}, median {duration(median(took))}"

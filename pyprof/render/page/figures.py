@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 from collections import Counter
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -204,7 +205,7 @@ _MAX_COLUMNS = 600
 
 def trend(steps: StepTimes) -> Mapping[str, Any]:
     """Draw how long each step took, or the longest of each group if very many, with its shares."""
-    first, median_ns = steps.shown.start, steps.median_ns or 0
+    first, median_ns = steps.shown.start, median(steps.averaged_ns or [0])
     values = np.asarray(steps.duration_ns[first : steps.shown.stop], float)
     group = max(-(-len(values) // _MAX_COLUMNS), 1)
     starts = range(0, len(values), group)

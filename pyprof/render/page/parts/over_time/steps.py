@@ -30,7 +30,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "count": count,
         "origin": steps.described_origin,
         "warm_up": 0 if steps.are_chosen else steps.warm_up_count,
-        "median": duration(steps.median_ns),
+        "median": duration(trend["median"]),
         "trend": trend,
         "shares": shares,
         "share_colours": shares["colours"] if shares else {},
