@@ -12,7 +12,7 @@ from pyprof.render.page import parts
 from pyprof.render.page.cross_filter import FilterData
 from pyprof.render.page.parts import Page
 from pyprof.render.page.tables import without_folders
-from pyprof.render.text.summary_text import fact_value
+from pyprof.render.text.summary_text import fact_value, windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,7 @@ def _about(report: Report, origin: Origin) -> Sequence[tuple[str, str]]:
             else ""
         ),
         "steps": _steps(answer.steps, around_each_step(answer.library)),
+        "windows": windows(answer),
         "recorded": _date(report.began_ns),
         **{fact.label.lower(): f"{fact_value(fact)}: {fact.meaning}" for fact in answer.facts},
         "profiler": ", ".join(report.tools),

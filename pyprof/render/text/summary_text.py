@@ -66,15 +66,20 @@ def head(answer: Summary) -> Iterator[str]:
     yield from formatting.labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
     if answer.steps.spread:
         yield from _trend(answer.steps)
-    devices = answer.devices or ()
-    windows = max((device.windows for device in devices), default=1)
-    if windows > 1:
-        paused = duration(max(device.paused_ns for device in devices))
-        yield from formatting.labelled("Windows", f"{windows}; {paused} between them left out")
+    if said := windows(answer):
+        yield from formatting.labelled("Windows", said)
     if answer.chosen is None:
         yield from _utilization(answer.utilization)
     for fact in answer.facts:
         yield from formatting.labelled(fact.label, f"{fact_value(fact)}: {fact.meaning}")
+
+
+def windows(answer: Summary) -> str:
+    """How many parts of the run were recorded, and what lies between them; "" for a single one."""
+    devices = answer.devices or ()
+    count = max((device.windows for device in devices), default=1)
+    paused = duration(max((device.paused_ns for device in devices), default=0))
+    return f"{count}; {paused} between them left out" if count > 1 else ""
 
 
 def fact_value(fact: Fact) -> str:

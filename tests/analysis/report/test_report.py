@@ -67,12 +67,6 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
     assert max(found["lengths"]) <= STEP_NS
 
 
-def test_a_note_is_called_one_once(tmp_path: Path) -> None:
-    answer = report(summarise_report(source.load(str(capture(tmp_path / "net.sqlite")))))
-    noted = replace(answer.summary, warnings=("note: all is well",))
-    assert ">Note: all is well<" in html(replace(answer, summary=noted))
-
-
 @pytest.mark.parametrize(("start", "began_ns"), [(10**15, ()), (17 * 10**17, (17 * 10**17,))])
 def test_a_page_is_dated_only_by_a_clock_that_counts_from_1970(
     tmp_path: Path, start: int, began_ns: tuple[int, ...]
