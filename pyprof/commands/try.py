@@ -10,7 +10,7 @@ import click
 from pyprof.cli.command import Command
 from pyprof.cli.options import json_option
 from pyprof.commands.capture import SETTINGS
-from pyprof.errors import PyprofError
+from pyprof.errors import NOTE, PyprofError
 from pyprof.process import output_file, signals
 from pyprof.process.messages import say
 
@@ -85,6 +85,9 @@ def command(
         )
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
+    own = {name for option in context.command.params for name in option.opts if name[:2] == "--"}
+    if behind := [text for text in target.args if text.partition("=")[0] in own]:
+        say(f"{NOTE}{behind[0]} is an argument of the script, as it stands behind its name")
     trial = Trial(
         target=target,
         folder=Path(f"{target.label()}.try" if folder is None else folder),

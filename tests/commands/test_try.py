@@ -42,6 +42,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
+def test_an_option_behind_the_script_is_said_to_be_the_scripts(tmp_path: Path) -> None:
+    script = _script(tmp_path / "a.py", "raise ValueError('no data')")
+    args = ("try", "--change", "env=A=1", "-o", tmp_path / "out", script)
+    said = "--change=bf16 is an argument of the script"
+    assert said in run(*args, "--change=bf16", "--epochs", "1").stderr
+    assert "argument of the script" not in run(*args, "--epochs", "1", "try").stderr
+
+
 def test_wrong_usage_is_reported(tmp_path: Path) -> None:
     assert run("try").code == 2
     wrong = run("try", "--change", "bf61", _script(tmp_path / "a.py", ""))
