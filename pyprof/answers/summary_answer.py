@@ -465,7 +465,8 @@ class Summary(Answer):
     chosen: ChosenRows | None
     """Rows that --where chose, which all figures but `memory` refer to; null without --where."""
     notes: tuple[str, ...]
-    """What distorts times: launches that blocked, GPUs left out, waits that the file lacks."""
+    """What distorts times: launches that blocked, GPUs left out, waits that the file lacks, a GPU
+    that took longer for the same kernels."""
     known_cost: KnownCost
     """How much of the GPU time is that of rows with a known cost."""
     found_by_ns: Mapping[str, int]

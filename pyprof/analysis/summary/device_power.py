@@ -86,6 +86,16 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
             yield power
 
 
+def clock_hz(capture: Capture, device: int, bounds: tuple[int, int]) -> tuple[float, float] | None:
+    """Return the mean clock of a device between two times, and otherwise; None if unknown."""
+    rows = capture.samples.filter(pc.equal(capture.samples.column("device"), device))
+    time, clock = _samples(rows, "clock_hz", None)
+    inside = (time >= bounds[0]) & (time <= bounds[1])
+    if not inside.any() or inside.all():
+        return None
+    return float(clock[inside].mean()), float(clock[~inside].mean())
+
+
 def _samples(
     rows: pa.Table, metric: str, bounds: tuple[int, int] | None
 ) -> tuple[Int64Array, Floats]:

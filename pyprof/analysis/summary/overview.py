@@ -16,6 +16,7 @@ from pyprof.analysis.summary.facts import fact_sums
 from pyprof.analysis.summary.layer_tree import layer_sums
 from pyprof.analysis.summary.op_totals import OpSums, op_sums
 from pyprof.analysis.summary.phases import of_rows, token_count
+from pyprof.analysis.summary.slowdowns import Slowdown, slowdowns
 from pyprof.analysis.summary.step_use import UseSums, use_sums
 from pyprof.analysis.summary.utilization import Utilization, Work, by_part, utilization
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
@@ -151,6 +152,7 @@ class DeviceSums:
     api_known: bool = merged_by(operator.and_)
     blocking: bool = merged_by(operator.or_)
     left_out: int
+    slowdowns: tuple[Slowdown, ...]
 
     @property
     def notes(self) -> Iterator[str]:
@@ -162,9 +164,10 @@ class DeviceSums:
             yield f"times leave out {left_out:,} of {count + left_out:,} GPUs, which worked least."
         if not self.api_known and any(d.idle_ns and not d.on_cpu for d in self.devices):
             yield "this file lacks waits for the GPU; they count as launch or host."
+        yield from map(str, self.slowdowns)
 
 
-def _device_sums(times: Timeline) -> DeviceSums:
+def _device_sums(times: Timeline, slowdowns: tuple[Slowdown, ...]) -> DeviceSums:
     devices = tuple(
         DeviceUse(
             rank=device.rank,
@@ -191,6 +194,7 @@ def _device_sums(times: Timeline) -> DeviceSums:
         api_known=times.api_known,
         blocking=times.blocking,
         left_out=times.left_out,
+        slowdowns=slowdowns,
     )
 
 
@@ -302,7 +306,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         token_count=token_count(steps, loop.averaged),
         devices=None
         if view.timeline is None or runs_alone(source.capture)
-        else _device_sums(view.timeline),
+        else _device_sums(view.timeline, tuple(slowdowns(table, source.capture, rows))),
         parts=by_part(table, rows, PARTS),
         families=_time_by_text(table, kernel_families.families(table), rows),
         coverage=cost_coverage(table, rows),
