@@ -151,18 +151,19 @@ def _on_tensor_cores(
 def _in_half(context: RuleContext, products: Int64Array, dtype: str) -> int | None:
     """Return the most that autocast could save: beside products, half of what others move.
 
-    Under autocast already, what is still in float32 has to be: others count by the share of
-    products.
+    Under autocast already, what is still in float32 has to be: others count if the product before
+    them is in float32, as in a network beside one under autocast.
     """
     others = context.class_matches(lambda each: each.dtype == "float32")
     others &= context.chosen & ~context.is_one("dir", "optim", "comm")
     others[products] = False
-    rows = np.flatnonzero(others)
     in_half = context.class_matches(lambda each: each.tc.value == "1" and each.dtype in HALF)
-    ns, product_ns = context.ns, context.ns[products].sum()
-    share = product_ns / max(product_ns + ns[in_half & context.chosen].sum(), 1)
+    of_any = np.union1d(products, np.flatnonzero(in_half & context.chosen))
+    rows = np.flatnonzero(others) if len(products) else products
+    before = of_any[np.maximum(np.searchsorted(of_any, rows) - 1, 0)]
+    rows = rows[np.isin(before, products)]
     gains = _on_tensor_cores(context, products, dtype, narrower=_NARROWER)
-    return context.most(np.r_[products, rows], np.r_[gains, share * ns[rows] / _NARROWER])
+    return context.most(np.r_[products, rows], np.r_[gains, context.ns[rows] / _NARROWER])
 
 
 def _find_by_name(context: RuleContext, dtypes: Collection[str]) -> Mask:
