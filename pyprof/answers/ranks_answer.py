@@ -340,6 +340,8 @@ class Ranks(Answer):
     slowest_ranks: tuple[int, ...]
     """Ranks whose own work takes longest, by more than 0.5 % of a step and in three of four steps,
     the slowest first; without steps, those that others waited for longest, unless most are."""
+    slowest_are_a_host: bool = False
+    """Whether these are all ranks of one of several hosts, each of which begins at device 0."""
     step_origins: tuple[str, ...]
     """How steps were found, each way once."""
     all_may_wait_for_missing: bool = not_in_json()

@@ -29,7 +29,13 @@ def judge_waits(job: Ranks) -> Ranks:
     job = replace(job, stragglers=tuple(_costs_in_steps(job)))
     roles = _roles(job)
     costs = tuple(replace(one, role=roles.get(one.rank)) for one in job.stragglers)
-    return replace(job, stragglers=costs, stalls=tuple(_stalls(job)), bubble=_bubble(job))
+    return replace(
+        job,
+        stragglers=costs,
+        slowest_are_a_host=sorted(job.slowest_ranks) in _hosts(job),
+        stalls=tuple(_stalls(job)),
+        bubble=_bubble(job),
+    )
 
 
 def _costs_in_steps(job: Ranks) -> Iterator[StragglerCost]:
@@ -79,6 +85,17 @@ def _role(job: Ranks, one: StragglerCost) -> str:
     if job.is_staged:  # who waits for a stage to send is in a bubble
         return "stage"
     return "unawaited" if one.excess_hidden else "unclear"
+
+
+def _hosts(job: Ranks) -> list[list[int]]:
+    """Group the ranks by host: on each, devices' numbers begin again at 0. [] if there is one."""
+    hosts: list[list[int]] = [[]]
+    for rank, device in sorted({one.rank: one.device for one in job.ranks}.items()):
+        if device == 0:
+            hosts.append([])
+        hosts[-1].append(rank)
+    known = [ranks for ranks in hosts if ranks]
+    return known if len(known) > 1 else []
 
 
 def _stalls(job: Ranks) -> list[Stall]:

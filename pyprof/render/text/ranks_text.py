@@ -145,6 +145,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
 def _several(job: Ranks, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_in_steps_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
+    host = ", a whole host (inferred)," if job.slowest_are_a_host else ""
     role = "delay the others"
     if slow[0].role == "unawaited":
         role = "work longest, but the others do not wait for them"
@@ -153,8 +154,8 @@ def _several(job: Ranks, slow: list[StragglerCost]) -> str:
         f" {duration(slow[0].excess_ns)} more than the median of the others;"
     )  # fmt: skip
     return (
-        f"{ranks[0].upper()}{ranks[1:]} {role}:{own} the others waited {duration(cost)} for one of"
-        f" them, {duration(job.waited_for_several_ns)} for several at once."
+        f"{ranks[0].upper()}{ranks[1:]}{host} {role}:{own} the others waited {duration(cost)} for"
+        f" one of them, {duration(job.waited_for_several_ns)} for several at once."
     )
 
 

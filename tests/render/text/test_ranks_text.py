@@ -29,12 +29,14 @@ def _said(
     rows: Sequence[Collective] = (),
     steps: Sequence[int] = (),
     gpu: RankUse = _GPU,
+    per_host: int = 1,
 ) -> str:
     """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = [
         tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
                     own_low_ns=own * MS,
-                    gpus=(replace(gpu, rank=rank, steps=steps[rank] if steps else 3),))
+                    gpus=(replace(gpu, rank=rank, device=rank % per_host,
+                                  steps=steps[rank] if steps else 3),))
         for rank, own in enumerate(own_ms)
     ]  # fmt: skip
     loads = [
@@ -67,6 +69,19 @@ def test_findings_are_named(
 ) -> None:
     said = _said(own, layers)
     assert all(text in said for text in expected), said
+
+
+@pytest.mark.parametrize(
+    ("slow", "per_host", "whole"),
+    [((2, 3), 2, True), ((1, 2), 2, False), ((2, 3), 1, False), ((2, 3), 4, False)],
+)
+def test_a_host_of_slow_ranks_is_named_as_such(
+    slow: tuple[int, ...], per_host: int, *, whole: bool
+) -> None:
+    """By devices' numbers: they begin again at 0 on each host."""
+    said = _said([9 if rank in slow else 8 for rank in range(4)], {}, per_host=per_host)
+    assert said.startswith(f"Ranks {slow[0]} and {slow[1]}")
+    assert (", a whole host (inferred), delay the others" in said) is whole
 
 
 def _reduces(
