@@ -2,7 +2,7 @@
 // The kinds of figures; each JSON script element is drawn into the element that it names.
 (() => {
   const { pyprof } = window;
-  const { cut, timeAxis, ticks, instant, duration } = pyprof;
+  const { cut, timeAxis, ticks, digits, instant, duration, size } = pyprof;
   const PALETTE = ["#4e86c0", "#59a14f", "#d98b3a", "#a874b8", "#3fa3a0", "#c9a93f", "#c76a7d", "#7d8fd6", "#8fae4b", "#b07f5a", "#6fb0d8", "#9b9fa6"];
   const OTHERS = "#9aa0a6";
   const INK = "#10151a"; // on boxes, which are as light in both themes
@@ -233,7 +233,7 @@
     gutter: () => 4,
     domain: (item) => ({ x: [0, Math.max(item.length[0], 1)] }),
     draw(pen, view, item) {
-      timeAxis(pen, view, item.axis, item.bytes ? (value) => size(value) : undefined);
+      timeAxis(pen, view, item.axis, item.bytes ? size : undefined);
       view.fitted = [];
       clipped(pen, view, () => {
         item.start.forEach((start, place) => {
@@ -597,7 +597,7 @@
     draw(pen, view, item) {
       const most = Math.max(...Object.values(item.series).flat(), 1e-3) * 1.05;
       const up = (percent) => view.bottom - (percent / most) * (view.bottom - view.top);
-      upAxis(pen, view, most, up, UPWARD, (percent, step) => `${percent.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))} %`);
+      upAxis(pen, view, most, up, UPWARD, (percent, step) => `${percent.toFixed(digits(step))} %`);
       Object.entries(item.series).forEach(([name, values]) => {
         const x = (place) => view.at(place + 0.5);
         pen.strokeStyle = pen.fillStyle = item.colours[name];
@@ -675,7 +675,6 @@
   };
 
   // --- memory: categories upon each other over time, the peak marked -------------------------------
-  const { size } = pyprof;
   const most = (item) => {
     const reserved = Math.max(...item.reserved.map((bytes) => bytes ?? 0));
     const peak = Math.max(item.peak_bytes, 1);
@@ -688,7 +687,7 @@
     draw(pen, view, item) {
       const top = view.top + 16;
       view.up = (bytes) => view.bottom - (bytes / most(item)) * (view.bottom - top);
-      upAxis(pen, view, most(item), view.up, 3 * (view.bottom - view.top), (bytes) => size(bytes));
+      upAxis(pen, view, most(item), view.up, 3 * (view.bottom - view.top), size);
       timeAxis(pen, view, item.axis, item.timed ? undefined : (event) => (Number.isInteger(event) ? event.toLocaleString("en") : ""));
       clipped(pen, view, () => {
         const below = item.x.map(() => 0);

@@ -30,11 +30,6 @@
     const first = Math.ceil(low / step - 1e-9) * step;
     return { step, at: Array.from({ length: Math.max(Math.floor((high - first) / step + 1e-6) + 1, 0) }, (_, n) => first + n * step) };
   };
-  const instant = (ns, step) => {
-    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => step >= least / 10) ?? [1, "ns"];
-    const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
-    return `${(ns / size).toLocaleString("en", { maximumFractionDigits: digits })} ${unit}`;
-  };
   class Plot {
     constructor(host, item) {
       this.host = host;
@@ -230,7 +225,7 @@
     while (kept > 1 && pen.measureText(`${text.slice(0, kept)}\u2026`).width > room) kept -= 1;
     return kept > 1 ? `${text.slice(0, kept)}\u2026` : "";
   };
-  pyprof.timeAxis = (pen, view, title, spelt = instant) => {
+  pyprof.timeAxis = (pen, view, title, spelt = pyprof.instant) => {
     const { step, at } = ticks(view.low, view.high, view.right - view.left);
     pen.textAlign = "center";
     for (const value of at) {
@@ -248,5 +243,4 @@
   };
   pyprof.Plot = Plot;
   pyprof.ticks = ticks;
-  pyprof.instant = instant;
 })();
