@@ -171,7 +171,7 @@ class ServingPhase:
     steps: int
     """Number of these steps."""
     time_ns: int
-    """Their summed time."""
+    """Their summed time; of prefill, without waits for requests."""
     tokens: int | None
     """Tokens that they worked on; null if the range of a step does not state it."""
     tokens_per_s: float | None

@@ -14,6 +14,7 @@ from pyprof.prof.step_rows import StepRows
 
 if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
+    from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
     from pyprof.marker import ServingStep
     from pyprof.prof.table import Table
@@ -39,7 +40,7 @@ def _phase(
 ) -> ServingPhase:
     tokens = sum_if_known([stated[index].tokens for index in indices])
     padded = sum_if_known([stated[index].padded for index in indices])
-    time_ns = int(np.sum(loop_steps.duration_ns[indices]))
+    time_ns = int(np.sum(_without_waits(loop_steps)[indices]))
     tokens_per_s = padding = None
     if tokens is not None:
         tokens_per_s = tokens * NS_PER_S / time_ns if time_ns else None
@@ -52,6 +53,17 @@ def _phase(
         tokens_per_s=tokens_per_s,
         padding_share=padding,
     )
+
+
+def _without_waits(loop_steps: Steps) -> Int64Array:
+    """How long each step took; a prefill from when the host began it.
+
+    It works on new requests alone: an engine that had others would have gone on with them.
+    """
+    is_prefill = np.array([step.phase == "prefill" for step in loop_steps.stated], bool)
+    if not is_prefill.any():
+        return loop_steps.duration_ns
+    return loop_steps.duration_ns - np.where(is_prefill, loop_steps.wait_ns, 0)
 
 
 def token_count(loop_steps: Steps, chosen: tuple[int, int] | None) -> int | None:
@@ -72,7 +84,7 @@ def of_rows(loop_steps: Steps) -> StepRows:
         of_row,
         tuple(step.phase for step in steps),
         tuple(step.tokens for step in steps),
-        loop_steps.duration_ns,
+        _without_waits(loop_steps),
     )
 
 

@@ -6,7 +6,7 @@ optimizer's rows, else from the kernels' own repetition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,9 @@ class Steps:
     duration_ns: Int64Array
     """From the GPU's last end in the step before (for the first of a window: its first start) to
     that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
+    wait_ns: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The part of `duration_ns` before the host began the step: a serving engine without requests
+    waits for one."""
     of_row: Int64Array
     """The step of each row; MISSING if it is in none."""
     stated: tuple[ServingStep, ...] = ()
@@ -283,9 +286,12 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
     duration = first.duration_ns.copy()
     both = len(second)
     duration[:both] = np.maximum(duration[:both], second.duration_ns)
+    wait = first.wait_ns.copy()
+    wait[:both] = np.minimum(wait[:both], second.wait_ns)
     return replace(
         without_rows(first),
         duration_ns=duration,
+        wait_ns=wait,
         inside_ns=a.inside_ns + b.inside_ns,
         all_ns=a.all_ns + b.all_ns,
     )
@@ -324,11 +330,14 @@ def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
     duration = on_gpu(records, of_row, bounds.start, bounds.end)
     row_ns = records.numpy("end") - records.numpy("start")
     stated = [serving_step(text) for text in bounds.texts]
+    ends = bounds_on_gpu(records, of_row, len(duration))
+    wait = 0 * duration if ends is None else bounds.start - ends[:-1]
     return Steps(
         origin=bounds.origin,
         start_ns=bounds.start,
         end_ns=bounds.end,
         duration_ns=duration,
+        wait_ns=np.clip(wait, 0, duration),
         of_row=of_row,
         stated=tuple(step or ServingStep("") for step in stated) if any(stated) else (),
         inside_ns=int(row_ns[of_row != MISSING].sum()),

@@ -42,13 +42,21 @@ def _decoding(steps: int, us: int, tokens: int | None) -> ServingPhase:
 
 
 def test_steps_are_summed_by_serving_phase() -> None:
-    """With their tokens, if all state them, and the rate."""
+    """With their tokens, if all state them, and the rate.
+
+    Before a prefill the engine may have had no request: it counts from when the host begins it.
+    """
     assert _phases(_serving(TEXTS[0], TEXTS[0])) == (
         ServingPhase(
-            phase="prefill", steps=2, time_ns=150 * US, tokens=32, tokens_per_s=32 / 150e-6,
+            phase="prefill", steps=2, time_ns=120 * US, tokens=32, tokens_per_s=32 / 120e-6,
             padding_share=0.0,
         ),
     )  # fmt: skip
+    decode = "execute_3_context_0(sq0sk0sqsq0sqsk0)_generation_3(sq3sk9sqsq3sqsk9)"
+    both = _phases(_serving(decode, TEXTS[0], decode))
+    assert [(one.phase, one.time_ns) for one in both] == [
+        ("decode", 150 * US), ("prefill", 70 * US),
+    ]  # fmt: skip
     of = _serving(*TEXTS[1:])
     assert _phases(of) == (_decoding(3, 250, None),)
     assert _phases(of, (2, 3)) == (_decoding(1, 100, 5),)
