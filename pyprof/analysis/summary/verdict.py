@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.summary.op_totals import line_totals
-from pyprof.answers.gains import gain_of, likely_ns
+from pyprof.answers.gains import gain_of, worth_a_look
 from pyprof.answers.parts import Finding, Statement
 from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
 from pyprof.answers.summary_answer import PYTORCH
@@ -33,7 +33,6 @@ _EXPOSED = 0.15
 """From this share of the step on, communication or copies that nothing overlaps bound it."""
 _SECOND = 0.5
 """A second cause of idle time is named if it is at least this share of the first."""
-_MIN_GAIN = 0.01
 _MIN_RECURRING = 0.05
 """Recurring gains from this share on are named beside a larger one-time gain."""
 _ALIKE = 0.9
@@ -311,21 +310,19 @@ def _short(line: str) -> str:
 
 
 def _gain(answer: Summary) -> Statement | None:
-    gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _MIN_GAIN)]
-    in_loop = [each for each in gains if not each.once]
-    if in_loop and answer.is_per_step:
-        gains = in_loop
-    first = max(gains, key=lambda each: (likely_ns(each), not each.once), default=None)
-    if first is None or first.gain_ns is None or first.gain_share is None:
+    """Name the first gain of a known size: the advice is in order."""
+    gains = [each for each in worth_a_look(answer.advice) if each.gain_share is not None]
+    first = next(iter(gains), None)
+    if first is None or first.gain_ns is None:
         return None
     time_ns = first.gain_ns if first.gain_step_ns is None else first.gain_step_ns
     gain = gain_of(first)
     per_step = " a step" if gain.per_step else ", once" if first.once else ""
     size = f"{gain.time}{per_step} ({gain.share})"
-    recurring = [each for each in in_loop if (each.gain_share or 0.0) >= _MIN_RECURRING]
+    large = (each for each in gains if (each.gain_share or 0.0) >= _MIN_RECURRING)
+    again = next((each for each in large if not each.once), None)
     more = ""
-    if first.once and recurring:
-        again = max(recurring, key=likely_ns)
+    if first.once and again is not None:
         more = f" What recurs, {gain_of(again).time}: {_first_clause(again.action)}."
     return Statement(
         about="gain",
