@@ -117,13 +117,13 @@ class AdviceSums:
 
     def with_waits(self, waited_ns: int | None, steps: int | None) -> AdviceSums:
         """Choose the actions for ranks that wait for another, so long; None if they do not."""
-        entries = [
+        entries = (
             replace(entry, action=entry.if_ranks_wait, gain_ns=waited_ns, steps=steps)
             if entry.if_ranks_wait and waited_ns is not None and not entry.once
             else entry
             for entry in self.entries
-        ]
-        return replace(self, entries=tuple(in_order(entries)))
+        )
+        return replace(self, entries=tuple(entries))
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
