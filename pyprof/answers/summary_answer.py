@@ -513,6 +513,8 @@ class Summary(Answer):
     """What could not be examined for advice, by the reason."""
     warnings: tuple[str, ...] = not_in_json(default=())
     """What the captures hide or distort, and what is uncertain about the peaks."""
+    step_families_ns: Mapping[str, int] = not_in_json(default_factory=dict)
+    """`families_ns` of the steps that are averaged over; empty without."""
 
     @property
     def processor(self) -> str:

@@ -59,6 +59,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         devices=None if devices is None else devices.devices,
         parts=tuple(_parts(sums, use)),
         families_ns=dict(families),
+        step_families_ns=loop.families,
         serving=serving_phases(loop.steps, loop.chosen),
         utilization=_peak_use(use),
         ops=ops,

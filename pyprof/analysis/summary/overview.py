@@ -217,6 +217,8 @@ class LoopSums:
     op_steps: pa.Table | None
     """As `op_sums` returns it, and `layer_steps` as `layer_sums` does; None without steps."""
     layer_steps: pa.Table | None
+    families: Mapping[str, int]
+    """GPU time by family of ops in the steps that are averaged over."""
 
     @property
     def averaged(self) -> tuple[int, int] | None:
@@ -283,7 +285,8 @@ def summarise(
 def sum_up(source: Source, view: Overview) -> SummarySums:
     """Sum up the rows of an overview."""
     table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
-    in_step = per_step(table, steps, picked)
+    in_step, averaged = per_step(table, steps, picked), picked or steps.averaged
+    families = kernel_families.families(table)
     loops = None if picked else steps  # in chosen steps, one-time work counts, too
     context = advice.RuleContext(table, view.timeline, source.capture, rows)
     use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
@@ -297,6 +300,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         use=use_sums(source, view.timeline, steps, picked),
         op_steps=op_steps,
         layer_steps=layer_steps,
+        families=_time_by_text(table, families, steps.rows(averaged)) if averaged else {},
     )
     return SummarySums(
         library=library_of(table, source.capture),
@@ -308,7 +312,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         if view.timeline is None or runs_alone(source.capture)
         else _device_sums(view.timeline, tuple(slowdowns(table, source.capture, rows))),
         parts=by_part(table, rows, PARTS),
-        families=_time_by_text(table, kernel_families.families(table), rows),
+        families=_time_by_text(table, families, rows),
         coverage=cost_coverage(table, rows),
         found_by=_time_by_text(table, table.records.dictionary("via"), rows),
         ops=ops,

@@ -224,20 +224,21 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
         return text.replace("GPU", answer.processor), ops
     hides = not any(op.dir == "comm" for op in visible)
     no_family = (*_NO_FAMILY, "communication") if hides else _NO_FAMILY
-    families = {name: ns for name, ns in answer.families_ns.items() if name not in no_family}
-    total_ns = answer.known_cost.total_ns
+    every = answer.step_families_ns if step_ns else answer.families_ns
+    families = {name: ns for name, ns in every.items() if name not in no_family}
     largest = max(families, key=lambda name: families[name], default=None)
-    if largest is not None and families[largest] >= _MUCH_UNKNOWN * total_ns:
-        share = percent(families[largest] / total_ns)
+    if largest is not None and families[largest] >= _MUCH_UNKNOWN * sum(every.values()):
+        share = percent(families[largest] / sum(every.values()))
         return f"{largest} takes {share} of {answer.processor} time", visible
     return "its kernels bound the work", visible
 
 
 def _visible(answer: Summary) -> Sequence[OpTime]:
-    """The ops without communication, and without copies, if other work hides most of them."""
+    """The ops of a step, without communication or copies if other work hides most of them."""
     if (use := answer.step) is None:
         return answer.ops
-    visible, step_ns = answer.ops, _step_ns(answer)
+    step_ns = _step_ns(answer)
+    visible = tuple(op for op in answer.ops if not step_ns or op.step_ns)
     exposed: tuple[tuple[Callable[[OpTime], bool], float], ...] = (
         (lambda op: op.dir == "comm", use.exposed_communication_ns),
         (lambda op: op.kernel.startswith("[CUDA_memcpy"), use.exposed_copy_ns),

@@ -234,6 +234,18 @@ def test_what_bounds_a_step_is_not_what_bounds_the_warm_up_before_it(answer: Sum
     assert found.text.endswith("arithmetic bounds 100 % of GPU time.")
 
 
+def test_what_a_step_computes_is_not_what_ran_before_it(tmp_path: Path) -> None:
+    """As the initialisation of weights; costs are unknown here."""
+    starts = range(10_000_000, 14_000_000, 1_000_000)
+    work = [Work("distribution_kernel", (0, 9_000_000), (-20, -10))]
+    work += [Work("sgemm", (at, at + 990_000), (at - 50, at - 40)) for at in starts]
+    ranges = [Range(f"step {n}", (at - 60, at + 900_000)) for n, at in enumerate(starts)]
+    found = answered(load(str(nsys_db(tmp_path / "net.sqlite", work, ranges))))
+    stated = about("bound", found)
+    assert stated.text.endswith("a 998 us step: GEMM takes 100 % of GPU time.")
+    assert [each.what for each in stated.evidence] == ["sgemm"]
+
+
 @pytest.mark.parametrize(("exposed_ns", "named"), [(0.5e6, "mm"), (2e6, "send")])
 def test_communication_that_computation_hides_bounds_nothing(
     answer: Summary, exposed_ns: float, named: str
