@@ -182,6 +182,12 @@ def serving(answer: Summary) -> Iterator[str]:
         yield from formatting.headed(formatting.table(rows, SERVING_HEADER, (0,)))
 
 
+def known_flops(use: PeakUse) -> str:
+    """Which share of the compute time MFU and HFU rest on; "" for all, as far as it is shown."""
+    share = percent(use.known_share)
+    return "" if share == percent(1) else f"; FLOPs of {share} % of compute time known"
+
+
 def _utilization(use: PeakUse) -> Iterator[str]:
     """How near the model's work came to the peaks, or why that is not known."""
     if use.why:
@@ -190,10 +196,8 @@ def _utilization(use: PeakUse) -> Iterator[str]:
         both = f"{percent(use.mfu)} %, HFU {percent(use.hfu)} %"
         again = use.hardware_flops - use.model_flops
         hardware = "; HFU also counts recomputed work" if again else ""
-        share = percent(use.known_share)
-        part = "" if use.known_share == 1 else f"; FLOPs of {share} % of compute time known"
         peak = f"{number((use.peak_flops_per_s or 0) / 1e12)} TFLOP/s, {use.peak_flops_label}"
-        yield from formatting.labelled("MFU", f"{both} of {peak}{hardware}{part}")
+        yield from formatting.labelled("MFU", f"{both} of {peak}{hardware}{known_flops(use)}")
     if use.mbu is not None:
         peak = f"{number((use.peak_bytes_per_s or 0) / 1e9)} GB/s, {use.peak_bytes_label}"
         yield from formatting.labelled("MBU", f"{percent(use.mbu)} % of {peak}, in decode steps")

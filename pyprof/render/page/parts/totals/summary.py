@@ -10,7 +10,7 @@ from pyprof.render.idle_causes import meanings
 from pyprof.render.page.tables import device_name, shares
 from pyprof.render.text.formatting import part_name, percent
 from pyprof.render.text.known_cost_text import without_copies
-from pyprof.render.text.summary_text import SERVING_HEADER, USUAL_METHODS, serving_rows
+from pyprof.render.text.summary_text import SERVING_HEADER, USUAL_METHODS, known_flops, serving_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,9 +70,7 @@ def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
     if use.why:
         yield "MFU", "unknown", use.why
     else:
-        share = percent(use.known_share)
-        part = "" if use.known_share == 1 else f"; FLOPs of {share} % of compute time known"
-        yield "MFU", f"{percent(use.mfu)} %", f"of {use.peak_flops_label}{part}"
+        yield "MFU", f"{percent(use.mfu)} %", f"of {use.peak_flops_label}{known_flops(use)}"
         yield "HFU", f"{percent(use.hfu)} %", "also counts recomputed work"
     if use.mbu is not None:
         yield "MBU", f"{percent(use.mbu)} %", "of memory bandwidth, in decode steps"

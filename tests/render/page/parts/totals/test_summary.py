@@ -11,6 +11,7 @@ from pyprof.inputs import source
 from pyprof.quantities import duration
 from pyprof.render.page.content import html
 from pyprof.render.page.parts.totals.summary import _causes, cards, devices
+from pyprof.render.text.summary_text import known_flops
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -62,6 +63,7 @@ def test_what_distorts_times_is_noted_and_what_is_left_out_of_the_mfu(tmp_path: 
     page = html(replace(report(sums), summary=answer))
     assert ">Note: times are off.</p>" in page
     assert "; FLOPs of 85.0 % of compute time known<" in page
+    assert known_flops(replace(use, known_share=0.9999)) == "", "that is 100.0 %"
 
 
 def test_the_card_of_steps_counts_those_of_warm_up(tmp_path: Path) -> None:
