@@ -8,6 +8,7 @@ from pyprof import schema
 from pyprof.analysis import advice
 from pyprof.analysis.advice.registry import GPU, KERNELS, rules
 from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.step_use import step_use, use_sums
 from pyprof.answers.whatif_answer import RefusedChange, UpperBound
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ BOUNDS: Mapping[str, _Bound] = {
     "--fused-optimizer": _Bound(
         "unfused_optimizer",
         "no optimizer that has a fused form runs chains of small kernels",
-        "torch.optim.AdamW(model.parameters(), fused=True)",
+        None,  # which optimizer it is, the advice need not know
     ),
 }
 """By the option that asks for it."""
@@ -54,6 +55,8 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
     context = advice.RuleContext(source.table, view.timeline, source.capture)
     of_rule = {entry.rule: entry for entry in advice.advise(context, view.steps) if not entry.once}
     no_gpu = context.kind(schema.CPU).all()
+    use = step_use(use_sums(source, view.timeline, view.steps, None))
+    per_step = use is None or use.step_count is not None
     for change in asked:
         rule, absent, code = BOUNDS[change]
         if change == "--graphs" and context.torch_device != "cuda":
@@ -69,7 +72,7 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
         yield UpperBound(
             change=change,
             gain_ns=entry.gain_ns,
-            gain_step_ns=entry.gain_ns / entry.steps if entry.steps else None,
+            gain_step_ns=entry.gain_ns / entry.steps if entry.steps and per_step else None,
             rows=len(entry.rows),
             title=entry.title,
             code=code if code and context.of_pytorch else words,

@@ -8,9 +8,11 @@ from pyprof import schema
 from pyprof.analysis.whatif import summarise_whatif
 from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.inputs.source import Source
-from tests.analysis.captures import NCCL, US, Work, capture, table
+from tests.analysis.answered import answered
+from tests.analysis.captures import ADD, NCCL, US, Range, Work, capture, table
 from tests.analysis.whatif.test_replay import launched_slowly, queued
 from tests.analysis.whatif.test_step_time import source_of
+from tests.known import known
 
 ALONE = [*queued(1), Work((300 * US, 400 * US), (20 * US, 22 * US), NCCL)]
 
@@ -30,6 +32,35 @@ def test_overlap_is_changed_as_the_kind_of_collective_is() -> None:
     gathers = [replace(each, name=each.name.replace("AllReduce", "AllGather")) for each in ALONE]
     (bound,) = summarise_whatif(source_of(gathers), ["--overlap"]).bounds
     assert "DistributedDataParallel" not in bound.code
+
+
+@pytest.mark.parametrize("begin_us", [0, 100_000])
+def test_a_bound_is_per_step_where_the_summary_judges_steps(begin_us: int) -> None:
+    """Not if guessed steps hold all work, but little of the time."""
+    shift_ns = begin_us * US
+    work = [
+        replace(
+            each,
+            name=("at::native::relu", "at::native::tanh")[place % 2],
+            at=(each.at[0] + shift_ns, each.at[1] + shift_ns),
+            call=(known(each.call)[0] + shift_ns, known(each.call)[1] + shift_ns),
+        )
+        for place, each in enumerate(launched_slowly(40))
+    ]
+    source = source_of([Work((1, 2), (0, 1), "setup"), *work])
+    (bound,) = summarise_whatif(source, ["--graphs"]).bounds
+    use = known(answered(source).step)
+    assert (bound.gain_step_ns is None) == (use.step_count is None) == (begin_us > 0)
+
+
+def test_an_optimizer_is_not_replaced() -> None:
+    """Only its constructor gets an argument: the program may use SGD."""
+    ranges = [Range("Optimizer.step#SGD.step", (0, 900 * US))]
+    work = [Work(((100 + 20 * n) * US, (120 + 20 * n) * US), ((5 + n) * US, (6 + n) * US), ADD)
+            for n in range(8)]  # fmt: skip
+    net = capture(work, ranges=ranges)
+    (bound,) = summarise_whatif(Source(table(net), net), ["--fused-optimizer"]).bounds
+    assert "AdamW" not in bound.code
 
 
 @pytest.mark.parametrize(
