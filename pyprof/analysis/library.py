@@ -44,5 +44,13 @@ def is_compiled(table: Table) -> bool:
     return any(map(INDUCTOR.search, _names(table)))
 
 
+def is_autotuned(table: Table) -> bool:
+    """Whether torch.compile chose templates for products, which it does in mode max-autotune."""
+    return any(map(_TEMPLATE.search, _names(table)))
+
+
+_TEMPLATE = re.compile(r"\btriton_tem_(?!\w*attention)")
+
+
 def _names(table: Table) -> list[str]:
     return [name or "" for name in table.records.dictionary("kLongName").values]

@@ -19,7 +19,7 @@ from pyprof.analysis.advice.registry import (
     SMS,
     rule,
 )
-from pyprof.analysis.library import is_compiled
+from pyprof.analysis.library import is_autotuned, is_compiled
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
@@ -176,6 +176,8 @@ def under_roof(context: RuleContext) -> Advice | None:
     elif gain_ns[context.reason_startswith("alignment:")[rows]].sum() > gain_ns.sum() / 2:
         action = "pad the sizes of these products to multiples of 16 bytes (8 numbers in half"
         action += " precision); the column why names those that are not"
+    elif is_autotuned(context.table):
+        action = "use contiguous inputs, or a fused or vendor implementation of the op"
     elif is_compiled(context.table):
         action = "use contiguous inputs, a fused or vendor implementation, or"
         action += " torch.compile(mode='max-autotune')"

@@ -1040,6 +1040,14 @@ _HEADS = [_tensor(8, 16, 1024, 64, dtype="float16")] * 3
 _WRITTEN = Story(*told(*attention(), dtype="float32"))
 _CALLED = op("scaled_dot_product_attention", (-1 * US, 1000 * US))
 _CHAIN = _chain(1 << 20, 1 << 20, 1 << 20)
+
+
+def _with_kernel(name: str) -> Story:
+    """Run a product far below its roof in a program with a kernel of torch.compile."""
+    story = _matmul(TC_GEMM, HALF, 20_000)
+    return replace(story, work=[*story.work, _busy(1, name, begin=30_000)])
+
+
 _COMPILED = replace(_CHAIN, work=[*_CHAIN.work, _busy(1, "triton_poi_fused_add_0", begin=500)])
 _TO = op("to", (9 * US, 101 * US))
 _CALLED_LATE = replace(_gap(150), ranges=_called("matmul", _busy(), *HALF))
@@ -1060,6 +1068,9 @@ ACTIONS = {
     "attention far below its roof": (
         "under_roof", Story([_FLASH], _called("scaled_dot_product_attention", _FLASH, *_HEADS)),
         "sdpa_kernel"),
+    "a compiled program": ("under_roof", _with_kernel("triton_poi_fused_add_0"), "max-autotune"),
+    "a program tuned by max-autotune": (
+        "under_roof", _with_kernel("triton_tem_fused_mm_0"), "implementation of the op"),
     "products of odd sizes": (
         "under_roof", _matmul(TC_GEMM, (_tensor(4096, 1001, dtype="float16"),
                                         _tensor(1001, 4096, dtype="float16")), 1000),
