@@ -14,6 +14,7 @@ from pyprof.analysis.time.steady import find_loop, with_first_steps
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyprof.analysis.advice.registry import Rule
     from pyprof.analysis.time.steps import Steps
     from pyprof.prof.table import Table
 
@@ -81,6 +82,22 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     return in_order([*entries, *once])
 
 
+_OF_IDLE_TIME = {"idle time", "data loading", "compilation", "tensors of Python values"}
+"""Subjects of the rules whose gain is time in which a GPU had nothing to do."""
+
+
+def _find(rule: Rule, context: RuleContext) -> Advice | None:
+    """Apply a rule; no step is shorter than the work of its busiest GPU, whatever others idle."""
+    advice, gpus = rule.find(context), context.devices
+    if advice is None or advice.gain_ns is None or rule.about not in _OF_IDLE_TIME:
+        return advice
+    if len({gpu.pid for gpu in gpus}) != 1:  # processes need not wait for each other
+        return advice
+    # waiting for other GPUs, as collectives do, is no such work
+    worked_ns = max(context.inside(gpu.compute | gpu.copy).total for gpu in gpus)
+    return replace(advice, gain_ns=min(advice.gain_ns, context.span_ns - worked_ns))
+
+
 _CUDA = re.compile(r"(?<=torch\.)cuda(?=\.)|(?<=')cuda(?=')")
 """Where actions name torch's kind of device."""
 
@@ -90,7 +107,7 @@ def _apply(
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = context.span_ns if of_ns is None else of_ns
-    advice_of_rule = ((name, rule.find(context)) for name, rule in rules().items())
+    advice_of_rule = ((name, _find(rule, context)) for name, rule in rules().items())
     return [
         replace(
             advice,

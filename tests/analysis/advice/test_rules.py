@@ -1516,6 +1516,17 @@ def test_gains_of_parallel_gpus_are_not_added() -> None:
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
+def test_idle_time_gains_no_more_than_the_busiest_gpu_idles() -> None:
+    """The other one of the process idles longer, but no step is shorter than that work."""
+    starts = [(10 + 1000 * n) * US for n in range(4)]
+    work = [
+        Work((at, at + ms * US), (at - 5 * US, at - 4 * US), TC_GEMM, device=device)
+        for at in starts
+        for device, ms in enumerate((800, 100))
+    ]
+    assert _advice(Story(work))["host_work"].gain_ns == 3 * 200 * US
+
+
 def _side_by_side(*work: Work, ms: int = 20) -> list[Work]:
     """Run work at once, each on a stream of its own."""
     return [
