@@ -34,7 +34,7 @@ _EXPOSED = 0.15
 _SECOND = 0.5
 """A second cause of idle time is named if it is at least this share of the first."""
 _MIN_RECURRING = 0.05
-"""Recurring gains from this share on are named beside a larger one-time gain."""
+"""Gains in the loop from this share on are named beside a larger one-time gain."""
 _ALIKE = 0.9
 """Minimum mean step of all ranks, as a share of that of the slowest, for its range and median."""
 _MUCH_UNKNOWN = 0.2
@@ -324,7 +324,7 @@ def _gain(answer: Summary) -> Statement | None:
     again = next((each for each in large if not each.once), None)
     more = ""
     if first.once and again is not None:
-        more = f" What recurs, {gain_of(again).time}: {_first_clause(again.action)}."
+        more = f" In the loop, {gain_of(again).time}: {_first_clause(again.action)}."
     return Statement(
         about="gain",
         subject=first.rule,

@@ -460,13 +460,13 @@ def test_where_no_step_is_known_the_largest_gain_is_listed_first(answer: Summary
         assert about("gain", replace(each, advice=advice)).subject == advice[0].rule == first
 
 
-def test_a_one_time_gain_comes_with_the_largest_recurring_one(answer: Summary) -> None:
+def test_a_one_time_gain_comes_with_the_largest_in_the_loop(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="x", action="load less", once=True, gain_ns=9_000_000,
                    gain_step_ns=None, gain_share=0.9)  # fmt: skip
     guessed = replace(use(busy=1e6, launch=9e6), step_count=None)
     both = replace(answer, step=guessed, advice=(once, LAUNCHES))
     found = about("gain", both)
     assert found.text.startswith("Largest gain, up to 9.00 ms, once (90 %): load less.")
-    assert found.text.endswith(": use CUDA graphs.")
+    assert found.text.endswith(" In the loop, up to 5.00 ms: use CUDA graphs.")
     alone = about("gain", replace(both, advice=(once, replace(LAUNCHES, gain_share=0.02))))
-    assert "What recurs" not in alone.text
+    assert "In the loop" not in alone.text
