@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GPU, CPU = "GPU", "CPU"
 
 _WORDS = (
-    (re.compile(r"\b(NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU)\b"), None),
+    (re.compile(r"\b(NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU)(?![a-zA-Z])"), None),
     (re.compile(r"\bAscend"), "NPU"),
     (re.compile(r"\bGaudi"), "HPU"),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.prof.coverage import Coverage
-from pyprof.prof.processor import processor
+from pyprof.prof.processor import processor, word
 from pyprof.records.merging import merge_sums
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text
@@ -85,3 +85,10 @@ def test_several_captures_are_of_the_cpu_only_if_all_are() -> None:
         "CPU",
         *["GPU"] * 3,
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("Ascend910B3", "NPU"), ("MLU590", "MLU"), ("MLUX", "GPU")]
+)
+def test_a_model_s_number_may_follow_the_kind(name: str, expected: str) -> None:
+    assert word(name) == expected

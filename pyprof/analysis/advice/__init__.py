@@ -100,6 +100,7 @@ def _find(rule: Rule, context: RuleContext) -> Advice | None:
 
 _CUDA = re.compile(r"(?<=torch\.)cuda(?=\.)|(?<=')cuda(?=')")
 """Where actions name torch's kind of device."""
+_GPU = re.compile(r"\bGPU(?=s?\b)")
 
 
 def _apply(
@@ -112,7 +113,8 @@ def _apply(
         replace(
             advice,
             rule=name,
-            action=_CUDA.sub(context.torch_device, advice.action),
+            title=_GPU.sub(context.processor, advice.title),
+            action=_GPU.sub(context.processor, _CUDA.sub(context.torch_device, advice.action)),
             of_ns=of_ns,
             steps=steps,
         )

@@ -33,15 +33,21 @@ if TYPE_CHECKING:
 def allocation(context: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     rows, idle_ns = idle_for(context, ALLOC)
+    allocator = _ALLOCATORS.get(context.torch_device)
+    setting = f", and set {allocator}=expandable_segments:True" if allocator else ""
     return context.advice(
         "the GPU waits for memory to be allocated or freed",
         f"{'' if _goes_on(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
-        " constant, avoid empty_cache(), and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        f" constant, avoid empty_cache(){setting}",
         rows,
         wasted_ns=idle_ns,
         elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
         " (cudaMallocAsync)",
     )
+
+
+_ALLOCATORS = {"cuda": "PYTORCH_CUDA_ALLOC_CONF", "npu": "PYTORCH_NPU_ALLOC_CONF"}
+"""The setting of torch's allocator for a kind of device, where it has expandable segments."""
 
 
 def recurs(context: RuleContext, rows: Int64Array) -> bool:

@@ -129,6 +129,7 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     why = "; ".join(f"{reasons[each]} ({duration(causes[each])})" for each in named)
     if not use.waits_known and {"launch", "host"} & {*named}:
         why += "; this file lacks waits for the GPU, which count as such"
+    why = why.replace("GPU", answer.processor)
     share = idle_ns / use.span_ns
     idle = "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
     text = f"{idle} {percent(share)} {_of_step(answer, use)}: {why}."
@@ -361,7 +362,7 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
     everything = partial(Finding, count=rows, time_ns=known.total_ns, row_ids=first)
     if on != CPU and not answer.peaks:
         text = (
-            "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
+            f"Peaks of the {on} unknown: add --gpu with its name, or flops= and bandwidth=,"
             " for efficiencies and more advice."
         )
         yield "gpu", text, everything(what="rows without a known peak")

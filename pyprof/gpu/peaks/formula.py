@@ -82,7 +82,7 @@ GEFORCE: Mapping[tuple[int, int], Generation] = {
 
 _AMD = re.compile(r"\b(?:amd|radeon|instinct|mi\d\w*)\b", re.IGNORECASE)
 _OTHERS = re.compile(
-    r"\b(?:(?P<hpu>gaudi ?\d?|hl|hpu)|(?P<npu>ascend|npu)|(?P<mtia>mtia)"
+    r"\b(?:(?P<hpu>gaudi ?\d?|hl|hpu)|(?P<npu>ascend\w*|npu)|(?P<mtia>mtia)"
     r"|(?P<xpu>intel(?!.*gaudi)|xpu)|(?P<mlu>mlu\d*)|(?P<gcu>gcu)|(?P<ipu>ipu)|(?P<xla>tpu)"
     r"|(?P<privateuseone>privateuse1))\b",
     re.IGNORECASE,

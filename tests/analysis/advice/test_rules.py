@@ -1516,6 +1516,24 @@ def test_gains_of_parallel_gpus_are_not_added() -> None:
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
+@pytest.mark.parametrize(
+    ("device", "title", "setting"),
+    [
+        ("Ascend910B3", "the NPU waits for memory", "PYTORCH_NPU_ALLOC_CONF"),
+        ("MTIA", "the MTIA waits for memory", "empty_cache()"),
+    ],
+)
+def test_another_device_is_called_as_its_users_call_it(
+    device: str, title: str, setting: str
+) -> None:
+    story = _gap(2000, Api("cudaMalloc", (200 * US, 1900 * US)))
+    story = replace(story, ranges=_called("add", story.work[1], ROW))
+    found = _advice(replace(story, gpu={"name": device, "cuda_cc": None}))["allocation"]
+    assert found.title.startswith(title)
+    assert setting in found.action
+    assert "CUDA" not in found.action
+
+
 def test_idle_time_gains_no_more_than_the_busiest_gpu_idles() -> None:
     """The other one of the process idles longer, but no step is shorter than that work."""
     starts = [(10 + 1000 * n) * US for n in range(4)]

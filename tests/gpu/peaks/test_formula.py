@@ -70,6 +70,7 @@ def test_no_figure_is_sparse(card: Card) -> None:
     [
         *((kind, kind.lower()) for kind in ("NPU", "XPU", "HPU", "MTIA", "MLU", "GCU", "IPU")),
         *(("TPU", "xla"), ("PrivateUse1", "privateuseone"), ("MLU370-X8", "mlu")),
+        ("Ascend910B3", "npu"),
         *((name, "cuda") for name in ("NVIDIA L4", "AMD Instinct MI300X", None)),
     ],
 )
