@@ -65,8 +65,9 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 row`, `4,350 rows`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    """Format a count with its noun: `1 row`, `4,350 rows`, `2 activities`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def change(fraction: float | None) -> str:

@@ -85,11 +85,12 @@ def _inspect(name: str) -> tuple[Capture, str, list[str]]:
 
 def _report_lines(name: str) -> list[str]:
     """Return what a capture contains, then its pitfalls, as lines."""
+    from pyprof.quantities import counted  # noqa: PLC0415 - it loads Arrow
+
     capture, _, pitfall_texts = _inspect(name)
     version = f" {capture.version}" if capture.version else ""
-    heading = (
-        f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
-        f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
-    )
+    held = {"activity": capture.activities, "call": capture.calls, "range": capture.ranges}
+    counts = ", ".join(counted(rows.num_rows, noun) for noun, rows in held.items())
+    heading = f"{name}: {capture.tool}{version}, {counts}"
     lines = [heading, *(f"- {text}" for text in pitfall_texts or ["no pitfalls found"])]
     return [sanitize.message(line) for line in lines]

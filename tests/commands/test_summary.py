@@ -69,6 +69,7 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
     assert (found.steps.first, found.steps.last, found.steps.are_chosen) == (3, 4, True)
     assert sum(part.time_ns for part in found.parts) == found.devices[0].busy_ns == 80_000
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
+    assert "shown: 3; a step" in run("summary", "-q", "--steps", "3", net).stdout
 
 
 @pytest.mark.slow

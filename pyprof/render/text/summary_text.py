@@ -111,7 +111,8 @@ def _steps(steps: StepTimes, ranges: str) -> str:
     if steps.averaged_count is None:
         return f"{parts[0]}, so times are totals; {ranges} gives times per step"
     if steps.are_chosen:
-        parts.append(f"shown: {steps.first} to {steps.last}")
+        last = f" to {steps.last}" if steps.last != steps.first else ""
+        parts.append(f"shown: {steps.first}{last}")
     elif steps.warm_up_count:
         first, them = f"first {steps.warm_up_count} are", "them"
         if steps.warm_up_count == 1:
