@@ -26,7 +26,9 @@ class RecordsError(PyprofError):
 
 
 def refused(error: OSError) -> str | None:
-    """Return a one-line message about a file that the system refuses; None for other errors."""
+    """Return a one-line message about a file, or space, that the system refuses, else None."""
+    if error.errno in _FULL:
+        return f"{error.strerror}; free space, or write elsewhere (-o, TMPDIR)"
     if error.filename is None or error.errno not in _NAMES:
         return None
     return f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
@@ -34,6 +36,9 @@ def refused(error: OSError) -> str | None:
 
 _NAMES = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR}
 """Errors about a path as such, rather than the file there."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+"""Errors of writing, which rarely name the file."""
 
 
 def reason(error: Exception) -> str:

@@ -13,7 +13,13 @@ def test_a_refused_file_is_named(number: int) -> None:
     assert refused(error) == "net.sqlite: refused; check the path and its permissions"
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(errno.ENOSPC, "x", "a")])
+def test_a_full_disk_is_not_an_internal_error() -> None:
+    """A write names no file."""
+    error = OSError(errno.ENOSPC, "No space left on device")
+    assert refused(error) == "No space left on device; free space, or write elsewhere (-o, TMPDIR)"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(errno.EIO, "x", "a")])
 def test_other_errors_name_no_file(error: OSError) -> None:
     assert refused(error) is None
 

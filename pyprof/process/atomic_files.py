@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -31,7 +32,8 @@ _UNLOCKABLE_S = 24 * 3600
 
 def prefix(path: Path) -> str:
     """Return the prefix of a temporary file's name: the output's name, truncated to fit."""
-    return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}{_MARK}"
+    short = os.fsencode(path.name)[:_SHORT_BYTES]
+    return f".{short.decode(sys.getfilesystemencoding(), errors='ignore')}{_MARK}"
 
 
 def create_temp(path: Path) -> tuple[int, str]:

@@ -124,3 +124,9 @@ def test_names_stay_short(tmp_path: Path) -> None:
     handle, name = atomic_files.create_temp(tmp_path / ("ü" * 100))
     os.close(handle)
     assert len(os.path.basename(name)) <= 50  # noqa: PTH119 - a name
+
+
+def test_names_can_be_encoded_in_an_ascii_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with LC_ALL=C, without Python's UTF-8 mode."""
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
+    assert atomic_files.prefix(Path("net-ü")) == ".net-.pyprof-"
