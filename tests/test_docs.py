@@ -7,10 +7,13 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from pyprof import schema
 from pyprof.__main__ import main
+from pyprof.analysis.diff import compare
 from pyprof.cli import former_options
+from pyprof.commands import diff
 from tests.programs import TOP
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -35,6 +38,14 @@ def test_every_key_of_a_line_is_described() -> None:
 def test_every_kind_is_described() -> None:
     (row,) = re.findall(r"^\| `kind` .*$", FORMATS, re.MULTILINE)
     assert all(f"`{kind}`" in row for kind in schema.KINDS)
+
+
+def test_every_metric_that_can_be_limited_is_described() -> None:
+    help_text = CliRunner().invoke(diff.command, ["--help"]).output
+    named = set(re.findall(r"\b[a-z]+\b", help_text.partition("metrics:")[2]))
+    assert {*compare.METRICS} - named == set()
+    page = (TOP / "docs" / "diff.md").read_text(encoding="utf-8")
+    assert [name for name in compare.METRICS if not re.search(rf"`{name}[`<>]", page)] == []
 
 
 @pytest.mark.parametrize("page", sorted((TOP / "docs").glob("*.md")), ids=lambda page: page.stem)

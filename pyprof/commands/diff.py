@@ -42,9 +42,9 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
               "'significant': however little. Whatever the noise: 'time>+3%', 'step>2ms', "
               "'kernels>0'; "
-              "metrics: time, busy, idle, exposed, step, kernels, flops, bytes. For memory "
-              "snapshots: 'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
-              "Repeatable.")  # fmt: skip
+              "metrics: time, busy, idle, exposed, step, kernels, flops, bytes; by counters dram, "
+              "energy, clock, tensor. For memory snapshots: 'peak>+5%', 'end>2GB'; metrics: peak, "
+              "reserved, start, end. Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @json_option
 @output_option(".csv, .json, .md, .html select the format")
