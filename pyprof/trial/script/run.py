@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyprof.capture.kineto import memory_guard
+from pyprof.quantities import counted
 from pyprof.trial.change import RefusedError, changes
 from pyprof.trial.run_files import RunRequest, RunResult
 from pyprof.trial.script.after_import import AfterImport
@@ -121,7 +122,7 @@ class Observation:
             result.device = torch.cuda.get_device_name()
             result.peak_memory_bytes = torch.cuda.max_memory_allocated()
         else:
-            result.device = f"CPU, {torch.get_num_threads()} threads"
+            result.device = f"CPU, {counted(torch.get_num_threads(), 'thread')}"
             result.peak_memory_bytes = memory_guard.peak_bytes()
 
 

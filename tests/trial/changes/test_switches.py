@@ -67,9 +67,10 @@ def test_a_script_that_sets_cudnn_benchmark_itself_is_refused(run: RefusedRun) -
 
 
 @pytest.mark.slow
-def test_threads_are_set_for_the_script(tmp_path: Path) -> None:
-    done = run_child(training(tmp_path / "a.py"), "threads=2")
-    assert (done.code, done.device) == (0, "CPU, 2 threads")
+@pytest.mark.parametrize(("count", "device"), [(1, "CPU, 1 thread"), (2, "CPU, 2 threads")])
+def test_threads_are_set_for_the_script(tmp_path: Path, count: int, device: str) -> None:
+    done = run_child(training(tmp_path / "a.py"), f"threads={count}")
+    assert (done.code, done.device) == (0, device)
 
 
 @pytest.mark.slow
