@@ -2,8 +2,8 @@
 
     python benchmarks/across.py [--ranks 4096] [--steps 60] [--layers 96] [--unnamed]
 
-Facts are made as `pyprof ranks` keeps them of each rank: a rank trains in a pair, a host of eight
-and the whole world, with 30 collectives a step. They are merged and compared in one process;
+Facts are generated as `pyprof ranks` keeps them of each rank: a rank trains in a pair, a host of
+eight and the whole world, with 30 collectives a step. They are merged and compared in one process;
 printed are the processor time and the memory of each, and how much of the outcome travels.
 """
 
@@ -33,7 +33,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     count = len(each) * given.steps
     place = np.tile(each, given.steps)
     ready = np.arange(count) * _EVERY_NS + (rank // 8) * 1_000_003
-    for number, size in enumerate(sizes):  # the ranks of a group come when they come
+    for number, size in enumerate(sizes):  # ranks of a group arrive at random times
         group = np.random.default_rng((number, rank // size))
         ready[place == number] += group.integers(0, 200_000, int((place == number).sum()))
     start = ready + draws.integers(0, 50_000, count)

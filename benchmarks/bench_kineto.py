@@ -24,7 +24,7 @@ _RUNS, _RUNS_SMALL = 2, 7
 
 
 def rows() -> Iterator[Row]:
-    """Measure starting, the small trace, then each large one; nothing of traces without these."""
+    """Measure starting, the small trace, then each large one; only starting without traces."""
     yield from _starting()
     traces = sorted(Path(os.environ.get("BENCH_TRACES", _TRACES)).glob("kineto-*/*.json.gz"))
     with tempfile.TemporaryDirectory() as folder:

@@ -60,7 +60,7 @@ def rows() -> Iterator[Row]:
 
 
 def _works(capture: Path, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Return what is measured, the most that it may take, and how it is asked for."""
+    """Yield what is measured, its limit, and the command's arguments."""
     name, memory = str(capture), f"{_MAX_MEMORY} MB"
     yield "parse to Parquet", f"≤ 1.7, {memory}", ["parse", "-q", "-o", f"{folder}/o.parquet", name]
     yield "parse to dict lines", f"≤ 2.3, {memory}", ["parse", "-q", "-o", f"{folder}/o.dict", name]
@@ -102,7 +102,7 @@ def _sets(folder: Path) -> Iterator[Row]:
 
 
 def _stats(capture: Path, folder: Path) -> _Cost:
-    """Let nsys sum up kernels, ranges and API calls of the same file."""
+    """Measure how nsys sums up kernels, ranges and API calls of the same file."""
     reports = [word for report in _REPORTS for word in ("--report", report)]
     out = ["--format", "csv", "--force-overwrite", "true", "--output", str(folder / "stats")]
     return _cheapest([str(shutil.which("nsys")), "stats", *reports, *out, str(capture)])
@@ -119,7 +119,7 @@ def _cheapest(command: Sequence[str]) -> _Cost:
 
 
 def _run(command: Sequence[str]) -> _Cost:
-    if "-o" in command:  # to replace a large file takes as long as the disk does
+    if "-o" in command:  # replacing a large file is limited by the disk
         Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
     begun = time.perf_counter()
     pid = os.fork()

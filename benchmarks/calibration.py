@@ -18,7 +18,7 @@ from pyprof.gpu.peaks import Device, peaks
 from pyprof.gpu.peaks.efficiency import COLUMNS, TABLE
 
 _MIN_NS = 50_000
-"""Below, launching takes a tenth of the time and more, on the slower cards at any size."""
+"""Shorter times are a tenth launching or more, on the slower cards at any size."""
 _ITERATIONS = 30
 _SOURCE = "NeuSight (ASPLOS 2025), PyTorch 2.1"
 _LIKE = "not measured: median of the A100 cards"

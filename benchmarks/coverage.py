@@ -44,7 +44,7 @@ def _row(path: Path, override: Override) -> str:
 
 
 def _says(table: Table, column: str) -> NDArray[np.bool_]:
-    """Return which rows have something in a column."""
+    """Mark the rows that have a value in a column."""
     return np.asarray(COLUMNS[column].values(table).is_valid())
 
 

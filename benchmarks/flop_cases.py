@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Maker = Callable[[], Any]
 
 
-class RuleContext(NamedTuple):
+class Case(NamedTuple):
     """One call: how it is set up, and what is called."""
 
     name: str
@@ -74,7 +74,7 @@ FLOATING: dict[str, Maker] = {
     "seq": _normal(10, 4, 16),
     "tokens": _normal(4, 10, 32),
 }
-"""Tensors that gradients go back to."""
+"""Tensors that require gradients."""
 
 FIXED: dict[str, Maker] = {
     **dict.fromkeys(("h", "g"), lambda: torch.randint(1, 9, (64, 48))),
@@ -125,12 +125,12 @@ MODULES: dict[str, Maker] = {
 
 
 def tensors(names: set[str], *, grad: bool) -> dict[str, Any]:
-    """Make those of the tensors and modules that a line names, always the same."""
+    """Make the tensors and modules that a line names, always with the same values."""
     torch.manual_seed(0)
     found: dict[str, Any] = {}
     for name in sorted(names & FLOATING.keys()):
         leaf = FLOATING[name]().detach()
-        found[name] = leaf.requires_grad_().clone() if grad else leaf  # a leaf takes no op in place
+        found[name] = leaf.requires_grad_().clone() if grad else leaf  # leaves take no in-place op
     made = FIXED | MODULES
     return found | {name: made[name]() for name in sorted(names & made.keys())}
 
@@ -604,16 +604,16 @@ def _scope(code: CodeType, *, grad: bool) -> dict[str, Any]:
     return names | modules | {"auto": auto, "clipped": clipped, "each": each, "step": step}
 
 
-def cases() -> Iterator[RuleContext]:
-    """Return every case, with a name that tells it apart."""
+def cases() -> Iterator[Case]:
+    """Yield every case, with a unique name."""
     for number, source in enumerate((*BOTH, *ONLY_FORWARD)):
-        yield RuleContext(f"case {number:03} forward", source, backward=False)
+        yield Case(f"case {number:03} forward", source, backward=False)
         if number < len(BOTH):
-            yield RuleContext(f"case {number:03} backward", source, backward=True)
+            yield Case(f"case {number:03} backward", source, backward=True)
 
 
-def prepared(case: RuleContext) -> Callable[[], Any]:
-    """Set a case up; return what makes the call, or its backward pass."""
+def prepared(case: Case) -> Callable[[], Any]:
+    """Set a case up; return a function that makes the call, or its backward pass."""
     code = compile(case.source, f"<{case.name}>", "eval")
     names = _scope(code, grad=case.backward)
     if not case.backward:
@@ -632,7 +632,7 @@ def _leaves(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
     return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, tuple) else []
 
 
-def run(chosen: Sequence[RuleContext]) -> None:
+def run(chosen: Sequence[Case]) -> None:
     """Run each case inside a range of its name."""
     warnings.simplefilter("ignore")
     for case in chosen:
@@ -641,7 +641,7 @@ def run(chosen: Sequence[RuleContext]) -> None:
             call()
 
 
-def traced(chosen: Sequence[RuleContext], path: Path) -> None:
+def traced(chosen: Sequence[Case], path: Path) -> None:
     """Run cases under torch.profiler alone; write its trace."""
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True

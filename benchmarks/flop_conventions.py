@@ -1,7 +1,6 @@
 """FLOPs of calls that are not the sum of what their ops compute one by one, and why.
 
-Each number is worked out here from sizes, by the definitions of docs/numbers.md; None stands for
-unknown.
+Each number is worked out here from sizes, by the definitions of docs/numbers.md; None is unknown.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ FORWARD: dict[str, int | None] = {
     "F.affine_grid(torch.ones(2, 2, 3) * one, (2, 8, 12, 12), align_corners=False)": (
         12 + 2 * (24 + 12 + 12) + 2 * 288 * 3 * 2
     ),
-    # Indices, bounds and places are no arithmetic on elements.
+    # Indices and bounds are no arithmetic on elements.
     "torch.take_along_dim(x, spread, 1)": 0,
     "F.one_hot(at, 48)": 0,
     "torch.combinations(row, 2)": 0,
-    "torch.quantile(x, 0.5)": 3,  # sorted for nothing; one interpolation
+    "torch.quantile(x, 0.5)": 3,  # sorting counts 0; one interpolation
     "F.embedding_bag(ids, table)": 16 * 10 * 32,
     "F.embedding_bag(ids, table, mode='sum')": 16 * 10 * 32,
     "F.embedding_bag(ids, table, mode='sum', per_sample_weights=torch.ones(16, 10) * one)": (
@@ -86,11 +85,11 @@ FORWARD: dict[str, int | None] = {
     + 2 * 16 * 100,
     # Neither scaled nor shifted.
     "x.normal_()": 40 * 64 * 48,
-    # A sum with autograd's tensor of zeros is a copy, and a product with it nothing at all.
+    # A sum with autograd's tensor of zeros is a copy, and a product with it is skipped.
     "torch.func.hessian(lambda a: (a ** 3).sum())(row)": 5 * 48**2 + 9 * 48,
-    # What depends on the data is not known.
+    # Costs that depend on the data are unknown.
     "torch.poisson(p)": None,
-    # Markers say how much is stored.
+    # Markers record the number of stored elements.
     "torch.sparse.mm(sparse, m)": 2 * 32 * 32,
     # Two squares, their sum and a root; the generator's own work is none.
     "cplx.abs()": 64 * 48 * (3 + ROOT),
@@ -112,8 +111,8 @@ FORWARD: dict[str, int | None] = {
     ),
 }
 BACKWARD: dict[str, int | None] = {
-    "torch.nan_to_num(x)": 2 * N,  # which are numbers, times the gradient
-    # The way that PyTorch goes outside of dispatch modes: by comparing with the result.
+    "torch.nan_to_num(x)": 2 * N,  # a comparison for NaN, times the gradient
+    # Outside of dispatch modes PyTorch compares with the result.
     "x.prod()": 3 * N,
     "x.prod(1)": 4 * N + ROWS,
     "x.max()": 2 * N + 2,
@@ -136,7 +135,7 @@ BACKWARD: dict[str, int | None] = {
     "F.embedding_bag(ids, table, mode='sum', per_sample_weights=torch.ones(16, 10) * one)": (
         4 * 16 * 10 * 32 + 2 * 160 + 16 + 161 + 1
     ),
-    # Places and sizes that depend on the data, or that profilers do not tell.
+    # Indices and sizes that depend on the data, or that profilers do not record.
     "torch.matrix_exp(m)": None,
     "torch.linalg.lstsq(spd, rhs).solution": None,
 }

@@ -1,9 +1,9 @@
-"""What the ops of a call cost, counted as PyTorch dispatches them: knows nothing of PyProf.
+"""The cost of a call's ops, counted as PyTorch dispatches them: knows nothing of PyProf.
 
-Matrix products and convolutions by torch's own flop_counter; everything else by what an element
-takes, as docs/numbers.md defines a FLOP: 1 for an addition, multiplication or comparison, 20 for a
-transcendental function. What an op computes in an element is counted from its definition. Each op
-that reaches a backend is counted, so that a composite op is what it is made of.
+Matrix products and convolutions by torch's own flop_counter; everything else by the operations per
+element, as docs/numbers.md defines a FLOP: 1 for an addition, multiplication or comparison, 20 for
+a transcendental function. What an op computes in an element is counted from its definition. Each
+op that reaches a backend is counted, so a composite op costs what its parts cost.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _RESULT = {
     "upsample_trilinear3d": 15,
     "upsample_bicubic2d": 31,
 }
-"""Operations an element of the (first) result."""
+"""Operations per element of the (first) result."""
 
 _EACH_OPERAND = """
 adaptive_max_pool2d adaptive_max_pool2d_backward _adaptive_avg_pool2d all amax amin any argmax
@@ -140,7 +140,7 @@ _OPERAND = {
     "native_group_norm_backward": 10,
     "native_batch_norm_backward": 10,
 }
-"""Operations an element of the first operand."""
+"""Operations per element of the first operand."""
 
 _LOSSES = {
     "mse_loss": 2,
@@ -150,7 +150,7 @@ _LOSSES = {
     "binary_cross_entropy": 4 + 40,
     "binary_cross_entropy_with_logits": 6 + 40,
 }
-"""Operations an element, before they are added up."""
+"""Operations per element, before they are added up."""
 
 _LOSSES_BACK = {
     "mse_loss": 3,
@@ -161,7 +161,7 @@ _LOSSES_BACK = {
     "multi_margin_loss": 3,
 }
 _UPDATES = {"sgd": 4, "adam": 32, "adamw": 33, "adagrad": 26}
-"""Operations a parameter: momentum; two moments and a root; with decay; a square and a root."""
+"""Operations per parameter: momentum; two moments and a root; with decay; a square and a root."""
 
 _NONE, _MEAN, _SUM = range(3)
 _NOTHING = frozenset(_FREE.split())
@@ -372,7 +372,7 @@ def _weights_of_bags_backward(op: _Op) -> int:
 
 
 _NEIGHBOURS = (4, 1, 16)
-"""Of a position in two dimensions, by the number of the mode: linear, nearest, cubic."""
+"""Neighbours of a position in two dimensions, by the mode's number: linear, nearest, cubic."""
 
 
 @_counts("grid_sampler_2d")

@@ -31,7 +31,7 @@ import pyprof
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flop_cases import RuleContext
+    from flop_cases import Case
 
 _SCRIPT = str(Path(flop_cases.__file__))
 _ASIDE = 0.001
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
     @property
     def unknown(self) -> set[str]:
-        """Return the reasons of what is not; what was stopped computed nothing."""
+        """Return the reasons of unknown costs; a stopped call computed nothing."""
         reasons = {why for _, flops, why, _ in self.rows if flops is None}
         return {why for why in reasons if not why.startswith("stopped: ")}
 
@@ -82,7 +82,7 @@ def _rows(rows: Any) -> Found:  # noqa: ANN401 - a frame
 _COLUMNS = ("kernel", "flops", "why", "bytes")
 
 
-def expected(case: RuleContext) -> tuple[set[int | None], set[str]]:
+def expected(case: Case) -> tuple[set[int | None], set[str]]:
     """Return what a call's FLOPs may be, None for unknown; and the ops that no rule counts.
 
     That is what docs/numbers.md says of it, or the sum of its ops where only those were recorded.
@@ -96,8 +96,8 @@ def expected(case: RuleContext) -> tuple[set[int | None], set[str]]:
     return {wanted} | (counted if wanted is not None else set()), set()
 
 
-def verdict(case: RuleContext, runs: Sequence[Found]) -> tuple[str, str]:
-    """Judge a call by all runs: a word, and what is to be said."""
+def verdict(case: Case, runs: Sequence[Found]) -> tuple[str, str]:
+    """Judge a call by all runs: return a word, and a sentence."""
     if any(run != runs[0] for run in runs):
         return "unsteady", " / ".join(str(run.flops) for run in runs)
     if any(flops is None and not why for _, flops, why, _ in runs[0].rows):
@@ -117,8 +117,8 @@ def _compared(wanted: set[int | None], run: Found) -> tuple[str, str]:
     return ("wrong" if run.flops else "silent zero"), f"{run.flops}, is {spelt}"
 
 
-def judged(cases: Iterable[RuleContext], runs: Sequence[Mapping[str, Found]]) -> Counter[str]:
-    """Judge each case that all runs hold; say what is not right."""
+def judged(cases: Iterable[Case], runs: Sequence[Mapping[str, Found]]) -> Counter[str]:
+    """Judge each case that is in all runs; print those that are not right."""
     counts: Counter[str] = Counter()
     for case in cases:
         if not all(case.name in run for run in runs):
@@ -132,7 +132,7 @@ def judged(cases: Iterable[RuleContext], runs: Sequence[Mapping[str, Found]]) ->
 
 
 def _equal(wanted: int | None, flops: int | None) -> bool:
-    """Compare but for the quotients and comparisons that single numbers take on the side."""
+    """Compare, ignoring quotients and comparisons of single numbers."""
     if wanted is None or flops is None:
         return wanted is flops
     return abs(flops - wanted) <= _ASIDE * wanted

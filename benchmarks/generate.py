@@ -46,7 +46,7 @@ class Rank:
         )
         self.now = 1_000_000 + 700 * number  # ns; ranks never start at quite the same time
         self.free = dict.fromkeys((_COMPUTE, _COMM), 0)  # when each stream is done
-        self.corr = itertools.count(1)  # begins anew in each process
+        self.corr = itertools.count(1)  # restarts in each process
         self.seq = itertools.count()
         self.op_id = itertools.count(1)
         self.truth: Counter[str] = Counter()
@@ -81,7 +81,7 @@ class Rank:
         self.truth["kernel_ns"] += kernel.duration_ns
 
     def text(self, name: str, seq: int | None, sizes: tuple[network.Shape, ...] | None) -> str:
-        """Spell a range of emit_nvtx, as PyTorch did before 2022 or as it does since."""
+        """Format a range of emit_nvtx, as PyTorch did before 2022 or as it does since."""
         old = self.options.texts == "old"
         parts = [name.removeprefix("aten::") if old else name]
         if seq is not None:

@@ -41,7 +41,7 @@ _SUM = network.Kernel(
 
 
 class Arrival(NamedTuple):
-    """A rank that is ready for a collective; it is told when that ends."""
+    """A rank that is ready for a collective; it is sent the time when that ends."""
 
     stream: int
     ready_ns: int
@@ -102,7 +102,7 @@ class Member(Rank):
         self.truth["activities"] += 1
 
     def described(self, stream: int, tensor: network.Shape) -> dict[str, object]:
-        """Say of an all-reduce what PyProf's markers do; groups are named as torch does it."""
+        """Describe an all-reduce as PyProf's markers do; groups are named as torch names them."""
         pair = self.number // _PAIR
         first, size = (0, self.options.ranks) if stream == _DATA else (pair * _PAIR, _PAIR)
         ranks, count = range(first, first + size), tensor[0] * tensor[1]
@@ -139,7 +139,7 @@ class Member(Rank):
 
 
 def noise(*numbers: int) -> int:
-    """Return a number from 0 to 999 that hangs on nothing but these."""
+    """Return a number from 0 to 999 that is determined by these alone."""
     found = 12345
     for number in numbers:
         found = (found * 1_103_515_245 + number * 2_654_435_761 + 12_345) & 0x7FFFFFFF
@@ -148,7 +148,7 @@ def noise(*numbers: int) -> int:
 
 
 def offset_ns(rank: int) -> int:
-    """Return what the clock of a rank's host shows more than that of the first: up to a second."""
+    """Return how far a host's clock is ahead of the first host's: up to a second."""
     host = rank // _HOST
     return 0 if not host else (noise(host, 7) - 500) * 2_000_003
 
@@ -206,7 +206,7 @@ def together(ranks: list[Generator[Arrival, int, None]], options: argparse.Names
 
 
 def _go_on(rank: Generator[Arrival, int, None], end: int) -> Arrival | None:
-    """Let a rank work until its next collective; None if its step is over."""
+    """Run a rank until its next collective; None if its step is over."""
     try:
         return rank.send(end)
     except StopIteration:
@@ -214,7 +214,7 @@ def _go_on(rank: Generator[Arrival, int, None], end: int) -> Arrival | None:
 
 
 def _ends(arrived: list[Arrival], options: argparse.Namespace) -> list[int]:
-    """Let each group's collective end when the last has come and the data has been moved."""
+    """End each group's collective once the last rank has arrived and the data has been moved."""
     stream = arrived[0].stream
     size = _PAIR if stream == _TENSOR else len(arrived)
     ends: list[int] = []

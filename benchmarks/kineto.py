@@ -57,7 +57,7 @@ def shifted(event: dict[str, Any], rounds: int, length: float, step: int) -> dic
 
 
 def measured(reader: str, path: Path) -> tuple[float, float, float]:
-    """Read the file in a process of its own; give seconds, CPU seconds, peak memory in MB."""
+    """Read the file in a process of its own; return seconds, CPU seconds, peak memory in MB."""
     command = [sys.executable, __file__, str(path), "--reader", reader]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - this file
     seconds, cpu, peak = done.stdout.split()

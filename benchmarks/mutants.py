@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 IMPORTED = ("numpy", "pandas", "pyarrow.parquet", "hypothesis", "click.testing", "torch")
 NOT_COPIED = (".git", ".venv", ".hypothesis", ".*_cache", "site", "demo")
 SKIPPED_KEYWORDS = ("strict", "frozen", "slots", "kw_only", "example", "examples")
-"""Of checks that never fail, such as `zip(strict=True)`, and of what only tests read."""
+"""Keywords of checks that never fail, such as `zip(strict=True)`, and of what only tests read."""
 _PAIRS = (
     "Lt LtE, LtE Lt, Gt GtE, GtE Gt, Eq NotEq, NotEq Eq, Is IsNot, IsNot Is, In NotIn, NotIn In, "
     "And Or, Or And, Add Sub, Sub Add, Mult FloorDiv, Div Mult, FloorDiv Mult, Mod FloorDiv, "
@@ -86,7 +86,7 @@ def mutants(path: str, source: bytes) -> Iterator[Mutant]:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         before, after = (ast.unparse(ast.fix_missing_locations(each)) for each in (node, changed))
-        more_lines = "\n" * source.count(b"\n", start, end)  # those below stay where they are
+        more_lines = "\n" * source.count(b"\n", start, end)  # the lines below keep their numbers
         code = f"({after}{more_lines})" if isinstance(node, ast.expr) else after
         line = lines[node.lineno - 1].decode().strip()
         described = f"{path}:{node.lineno}  {before} -> {after}  in  {line}".replace("\n", " ")
@@ -94,7 +94,7 @@ def mutants(path: str, source: bytes) -> Iterator[Mutant]:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
-    """List what becomes of a node and of each below it."""
+    """List the mutations of a node and of each node below it."""
     yield from changes_of(node)
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
@@ -107,7 +107,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
 
 
 def is_inert(node: ast.AST) -> bool:
-    """Whether tests cannot see a change of the node, or Python 3.11 records no place of it."""
+    """Whether tests cannot see a change of the node, or Python 3.11 records no position of it."""
     match node:
         case ast.If(test=ast.Name("TYPE_CHECKING") | ast.Compare(left=ast.Name("__name__"))):
             return True
@@ -117,7 +117,7 @@ def is_inert(node: ast.AST) -> bool:
 
 
 def changes_of(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
-    """List what becomes of one node."""
+    """List the mutations of one node."""
     match node:
         case ast.Compare():
             for number, operator in enumerate(node.ops):
@@ -194,7 +194,7 @@ class Judge:
 
     @contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
-        """Change the module meanwhile; bytecode of either source is not kept."""
+        """Change the module inside the `with`; bytecode of either source is not kept."""
         path = self.root / mutant.path
         source = path.read_bytes()
         for each in (source[: mutant.start] + mutant.code + source[mutant.end :], source):
@@ -211,7 +211,7 @@ class Judge:
         if not child:
             try:
                 self.run(tests, writing)
-            finally:  # also of what a test forks, and lets end here
+            finally:  # also in forks of a test that end here
                 os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as lines:
@@ -236,14 +236,14 @@ class Judge:
         sys.dont_write_bytecode = False  # modules are imported for every mutant
         options = ["-xq", "-m", self.marks, "-pno:cacheprovider", "-pno:randomly"]
         options += ["--hypothesis-seed=0"]
-        options += ["-Wignore::pytest.PytestAssertRewriteWarning"]  # of what is imported already
+        options += ["-Wignore::pytest.PytestAssertRewriteWarning"]  # of modules imported before
         options += [f"--deselect={test}" for test, passes in self.passes.items() if not passes]
         code = pytest.main([*options, *tests], plugins=[Failures(pipe)])
         os.write(pipe, b"\n" if code in {0, 5} else f"exit {int(code)}\n".encode())
 
 
 def main() -> None:
-    """Draw mutants, and print what becomes of each."""
+    """Draw mutants, and print the verdict on each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--count", type=int, default=300)

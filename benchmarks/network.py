@@ -49,7 +49,7 @@ class Op:
         return repr({"mod": self.mod, "op": self.name, "args": list(self.args)})
 
     def trace(self, more: int = 0) -> str:
-        """Spell what PyProf pushes to say where the call was written; `more` frames between."""
+        """Format the stack that PyProf pushes for the call, with `more` frames in between."""
         between = [f"/home/user/blocks/nested_{place}.py:{self.line}" for place in range(more)]
         frames = ["/home/user/train.py:61", *between, f"/home/user/model.py:{self.line}"]
         return repr({"traceMarker": frames})
@@ -216,4 +216,4 @@ ALL_REDUCE = Kernel(
     (24, 1, 1),
     (544, 1, 1),
 )
-"""What joins the gradients of several ranks."""
+"""The kernel that adds up the gradients of several ranks."""

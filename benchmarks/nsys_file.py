@@ -52,12 +52,12 @@ PUSH_POP = 59  # NVTX_EVENTS.eventType
 
 
 def process_id(pid: int) -> int:
-    """Spell a process as nsys does: a machine's number, the process, and 24 bits of thread."""
+    """Encode a process as nsys does: a machine's number, the process, and 24 bits of thread."""
     return 1 << 48 | pid << 24
 
 
 def thread_id(pid: int, tid: int) -> int:
-    """Spell a thread as nsys does."""
+    """Encode a thread as nsys does."""
     return process_id(pid) | tid
 
 
@@ -77,7 +77,7 @@ class Where(NamedTuple):
 
 
 def new_database(path: Path) -> sqlite3.Connection:
-    """Make an empty database that is written fast: a crash leaves half of one."""
+    """Make an empty database that is written fast, but is incomplete after a crash."""
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     database.execute("PRAGMA journal_mode=OFF")
@@ -95,7 +95,7 @@ class NsysFile:
         self._rows: dict[str, list[Sequence[Any]]] = {}
         self._strings: dict[str, int] = {}
         self.written = dict.fromkeys(_TABLES, 0)
-        """How many rows each table has got."""
+        """Number of rows written to each table."""
 
     def __enter__(self) -> NsysFile:  # noqa: PYI034 - Self needs Python 3.11
         self._add("META_DATA_EXPORT", ("EXPORT_SCHEMA_VERSION", "3.11.1"))

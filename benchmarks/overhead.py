@@ -98,7 +98,7 @@ def torch_ranges() -> Iterator[None]:
         with torch.autograd.profiler.emit_itt(record_shapes=True):
             yield
         return
-    synchronize = torch.cuda.synchronize  # needs a GPU, which the ranges do not
+    synchronize = torch.cuda.synchronize  # needs a GPU; the ranges do not
     torch.cuda.synchronize = synchronize if torch.cuda.is_available() else _nothing
     with torch.autograd.profiler.emit_nvtx(record_shapes=True):
         yield
@@ -126,7 +126,7 @@ def seconds_per_call(call: Callable[[], object], count: int) -> float:
     def timed() -> float:
         times = []
         for _ in range(REPEATS):
-            start = time.thread_time()  # nothing here waits for anything but the processor
+            start = time.thread_time()  # the calls wait for nothing
             for _ in range(count):
                 call()
             times.append((time.thread_time() - start) / count)

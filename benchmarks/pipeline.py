@@ -51,7 +51,7 @@ LOAD = "import sys, pyprof; pyprof.load(sys.argv[1])"
 
 
 class Taken(NamedTuple):
-    """What a command took, with the processes that it waited for."""
+    """The time and memory of a command, with the processes that it waited for."""
 
     wall_s: float
     peak_gb: float

@@ -18,10 +18,10 @@ _COMPILED = tempfile.gettempdir() + "/pyprof-benchmarks"
 
 
 class Cost(NamedTuple):
-    """What one run took."""
+    """The cost of one run."""
 
     cpu_s: float
-    """Of the processor, in the program and in the system for it."""
+    """Processor time, of the program and of the system on its behalf."""
     memory_mb: float
 
 

@@ -40,17 +40,17 @@ _BLOCK_BYTES = 1 << 22
 
 
 class Cost(NamedTuple):
-    """What a run took, and a digest of what came out of it."""
+    """The cost of a run, and a digest of its output."""
 
     wall_s: float
     peak_gb: float
     cpu_s: float
-    """Less than all that a Dask cluster took: its workers are not the command's."""
+    """Without the workers of a Dask cluster, which are not the command's processes."""
     digest: str
 
 
 def generated(folder: Path, ranks: int, kernels: int) -> Path:
-    """Return the folder of the captures, made now unless they are there from an earlier time."""
+    """Return the folder of the captures, which are generated unless they exist."""
     captures, note = folder / "captures", folder / "captures.json"
     wanted = {"ranks": ranks, "kernels": kernels}
     if not note.is_file() or json.loads(note.read_text()) != wanted:
@@ -65,7 +65,7 @@ def generated(folder: Path, ranks: int, kernels: int) -> Path:
 
 
 def digest(*places: Path) -> str:
-    """Sum up all files of some folders; of captures, this also puts them into the cache."""
+    """Hash all files of some folders; of captures, this also puts them into the cache."""
     found = hashlib.sha256()
     for place in places:
         for path in sorted(place.rglob("*") if place.is_dir() else [place]):

@@ -89,7 +89,7 @@ class RocpdFile:
         self._db.close()
 
     def gpu(self, device: int, name: str, sms: int, clock_hz: int, bandwidth: int) -> None:
-        """Describe a GPU, which becomes an MI300X: the name and numbers are those of another."""
+        """Describe a GPU: always an MI300X, whatever the arguments say of another."""
         del name, sms, clock_hz, bandwidth
         stated = {"cu_count": 304, "max_engine_clk_fcompute": 2100, "wave_front_size": 64}
         names = ("gfx942", "AMD Instinct MI300X", json.dumps(stated))
@@ -175,7 +175,7 @@ class _Process:
         return next(self._stack)
 
     def stack_of(self, corr: int) -> int:
-        """Return the stack id that a call shares with its work; it does not come again."""
+        """Return a new stack id, which a call shares with its work."""
         if corr in self._stacks:
             return self._stacks.pop(corr)
         return self._stacks.setdefault(corr, self.next_stack())

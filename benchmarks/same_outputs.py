@@ -111,7 +111,7 @@ def print_mcp(captures: Sequence[str]) -> None:
     os.waitpid(server, 0)
 
 
-RuleContext: TypeAlias = "str | Callable[[Sequence[str]], None]"
+Case: TypeAlias = "str | Callable[[Sequence[str]], None]"
 """Command lines of pyprof, separated by `;`, or a function that takes the captures.
 
 {c} are the captures, {other} is another capture of the format, {ncu} a file of counters.
@@ -122,7 +122,7 @@ def _each(line: str, values: str) -> str:
     return "; ".join(line.replace("{}", value) for value in values.split())
 
 
-FOR_ROWS: dict[str, RuleContext] = {
+FOR_ROWS: dict[str, Case] = {
     "parse": "parse {c} -o net.dict; prof --csv -c " + _COLUMNS + " net.dict; summary net.dict;"
     "doctor net.dict",
     "parse-kernels": "parse --kernels-only {c}",
@@ -155,7 +155,7 @@ FOR_ROWS: dict[str, RuleContext] = {
     "frame": print_frame,
     "mcp": print_mcp,
 }
-FOR_CAPTURE: dict[str, RuleContext] = {
+FOR_CAPTURE: dict[str, Case] = {
     **FOR_ROWS,
     "doctor": "doctor {c}; doctor --json {c}; doctor --with {ncu} {c}",
     "memory": "memory --json {c}; memory {c} -o memory.html",
@@ -165,7 +165,7 @@ FOR_CAPTURE: dict[str, RuleContext] = {
     "diff-csv": "diff {other} {c} --csv --by line,kernel --fail-if 'time>+3%'",
     "notebook": print_notebook,
 }
-FOR_SET: dict[str, RuleContext] = {
+FOR_SET: dict[str, Case] = {
     **FOR_ROWS,
     **{f"prof-by-{key}": f"prof --by {key} {{c}}" for key in _MORE_KEYS.split()},
     "workers": "parse {c} -o ranks.parquet/ --workers 2; ranks ranks.parquet",
@@ -173,15 +173,15 @@ FOR_SET: dict[str, RuleContext] = {
     "memory": "memory {c}; memory --json {c}",
 }
 _IN_ORDER = "parse prof-csv prof-json prof-by-layer summary-json lines-json report export-md ranks"
-FOR_REVERSED: dict[str, RuleContext] = {name: FOR_SET[name] for name in _IN_ORDER.split()}
-FOR_SNAPSHOT: dict[str, RuleContext] = {
+FOR_REVERSED: dict[str, Case] = {name: FOR_SET[name] for name in _IN_ORDER.split()}
+FOR_SNAPSHOT: dict[str, Case] = {
     "memory": "memory {c}; memory --json {c}; memory --at 1ms {c}; memory --at 40 {c}",
     "memory-by": _each("memory --by {} --top 30 {c}", _HELD_BY),
     "memory-files": "memory {c} -o peak.csv; memory {c} -o peak.collapsed; memory {c} -o m.html",
     "diff": "diff {c} {other}; diff {other} {c} --json; diff {c} {other} --fail-if 'peak>+5%'",
     "others": "summary {c}; doctor {c}",
 }
-FOR_NONE: dict[str, RuleContext] = {
+FOR_NONE: dict[str, Case] = {
     "help": _each("{} --help", _COMMANDS + " summary") + "; --help; --version",
     "peaks": "peaks; peaks H100; peaks --csv; peaks --json; peaks nothing",
     "errors": "summary nothing.sqlite; summery; summary; prof --by nothing x; prof -c nothing x;"
@@ -194,7 +194,7 @@ class Run(NamedTuple):
     """A case and its captures."""
 
     name: str
-    case: RuleContext
+    case: Case
     captures: Sequence[str]
     other: str
     ncu: str
@@ -225,9 +225,7 @@ def all_runs(folders: Sequence[Path]) -> Iterator[Run]:
         for suffix in FORMATS
     }
 
-    def runs(
-        name: str, cases: dict[str, RuleContext], *captures: str, other: str = ""
-    ) -> Iterator[Run]:
+    def runs(name: str, cases: dict[str, Case], *captures: str, other: str = "") -> Iterator[Run]:
         for command, case in cases.items():
             yield Run(f"{name}/{command}", case, captures, other, ncu)
 
@@ -288,10 +286,10 @@ def start(
 
 
 class Imported(list[str]):
-    """The modules that are looked for, in this order, on which registries of a program depend."""
+    """Records the modules that are imported, in order, on which registries of a program depend."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        """Find nothing: others do."""
+        """Record the name, and leave finding it to others."""
         self.append(name)
 
 
@@ -314,12 +312,12 @@ def import_what_is_used(captures: Sequence[str]) -> None:
     os.close(writing)
     with os.fdopen(reading) as names:
         for name in names.read().split():
-            if not name.endswith("__main__"):  # runpy warns if that is imported
+            if not name.endswith("__main__"):  # runpy warns if it is already imported
                 with suppress(Exception):
                     import_module(name)
     os.wait()
     gc.collect()
-    gc.freeze()  # a fork copies what is looked through
+    gc.freeze()  # collecting garbage in a fork would copy its pages
 
 
 def enter_folder(captures: Sequence[Path]) -> Path:
@@ -438,7 +436,7 @@ def main() -> None:
 
 
 def fix_environment(home: Path) -> None:
-    """Return this process, and so its forks, an environment that is the same everywhere."""
+    """Set an environment that is the same everywhere, for this process and its forks."""
     home.mkdir(exist_ok=True)
     sys.path.pop(0)  # other benchmarks
     checkout = Path(import_module("pyprof").__file__ or "").resolve().parents[1]

@@ -31,7 +31,7 @@ class Row(NamedTuple):
     ours: str
     """The figure, with its unit."""
     ratio: float
-    """Of ours to the limit; which way round, the aim tells."""
+    """Ours to the limit, or the inverse, as in the aim."""
     memory_mb: float | None
     """The most held at once; None if it does not matter."""
     aim: str
@@ -54,7 +54,7 @@ def measured(names: Iterable[str]) -> Iterator[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return what is shown of a row."""
+    """Return the cells of a row."""
     memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f}"
     return (row.work, row.limit, row.ours, f"{row.ratio:.2f}", memory, row.aim)
 
@@ -71,7 +71,7 @@ def plain(row: Sequence[str]) -> str:
 
 
 def machine() -> str:
-    """Say when and on what this runs."""
+    """Describe the machine, with the date."""
     versions = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     load = "{:.1f} {:.1f} {:.1f}".format(*os.getloadavg())
     day = dt.datetime.now(tz=dt.timezone.utc).date()

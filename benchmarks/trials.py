@@ -256,7 +256,7 @@ def cell(found: TriedChange, notes: dict[str, int]) -> str:
 
 
 def _outcome(found: TriedChange) -> str:
-    """Return the verdict, and why; of no difference the interval beside it says enough."""
+    """Return the verdict and its reason; "no difference" needs none beside its interval."""
     if found.verdict == "no difference" or not found.why:
         return found.verdict
     return f"{found.verdict}: {found.why[:90]}"

@@ -26,9 +26,9 @@ class Pair(NamedTuple):
     before: str
     after: str
     changes: tuple[str, ...]
-    """Made together; `--fuse` of a part of the program counts where that part has most of it."""
+    """All made together; `--fuse` counts if most chains are in the part that was fused."""
     limit: float
-    """Of the error of the whole time, as it was."""
+    """Maximum error of the whole time, as last recorded."""
 
 
 _BF16, _ATTENTION, _POINTWISE = "--dtype bf16", "--fuse attention", "--fuse pointwise"

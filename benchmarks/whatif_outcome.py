@@ -1,4 +1,4 @@
-"""What a rule of `pyprof whatif` predicted and what came true, and their summary by change."""
+"""Predictions of `pyprof whatif` beside what was measured, and their summary by change."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from pyprof.analysis.back_test import Interval, Tried
 from pyprof.student_t import quantile
 
 NOISE = 0.02
-"""Two runs of one program differ by so much; no interval is narrower."""
+"""Difference of two runs of one program; no interval is narrower."""
 MANY = 20
-"""From so many outcomes on, the interval is of their quantiles; of fewer, Student's."""
+"""From this number of outcomes on, the interval is of their quantiles; of fewer, Student's."""
 _CLOSE = 0.15
 _FEW = 3
-"""Of fewer, it is what was seen, and a wider one of others stands for it."""
+"""With fewer outcomes, the interval is their range, or a wider one of other outcomes."""
 _TAIL = 0.05
 
 
@@ -27,11 +27,11 @@ class Outcome(NamedTuple):
     expected_ns: float
     real_ns: float
     unchanged_ns: float | None = 0.0
-    """Of kernels that the change does not affect, in both; None if unknown."""
+    """Time of kernels that the change does not affect, in both; None if unknown."""
 
     @property
     def error(self) -> float:
-        """How much longer than real the expected time is, by the real one."""
+        """The error of the expected time, relative to the real time."""
         return self.expected_ns / self.real_ns - 1
 
     @property

@@ -19,9 +19,9 @@ from pyprof.gpu.peaks import Device, find_card, peaks
 _ENDS_A_CHAIN = ("gemm", "bmm")
 _MIN_NS = 50_000
 _AGREE = 0.2
-"""Of a step and its ops, that were measured apart: else the time of its products is unknown."""
+"""Maximum difference of a step and its ops, measured apart: else its products are unknown."""
 _FILLS = 2048
-"""Samples times their length from which on a layer's products fill these GPUs."""
+"""Batch size times length from which on a layer's products fill these GPUs."""
 
 
 def directions(folder: Path) -> Iterator[Outcome]:

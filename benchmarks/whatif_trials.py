@@ -28,7 +28,7 @@ class StepOutcome(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Say how far the prediction is from what was measured."""
+        """Format the error of the prediction."""
         inside = "inside" if self.low <= self.expected <= self.high else "outside of"
         return (
             f"{self.what}: a step {self.expected:.2f}x predicted, {self.measured:.2f}x measured, "
@@ -38,7 +38,7 @@ class StepOutcome(NamedTuple):
 
 
 def outcomes(folder: Path) -> Iterator[Outcome | StepOutcome | str]:
-    """Yield what came of each change of a trial that a rule predicts, or why nothing can be said.
+    """Yield the outcome of each change of a trial that a rule predicts, or why it is unknown.
 
     Raises OSError, or ValueError, if the folder has no try.json.
     """
@@ -81,10 +81,10 @@ def _ratio(time: PredictedTime) -> float:
 
 
 def _capture(folder: Path, recorded: dict[str, Any]) -> Path:
-    """Return a capture, which lies in the folder wherever that was moved to."""
+    """Return a capture's path, also if the folder was moved."""
     return folder / Path(recorded["capture"] or "").name
 
 
 def _chosen(text: str) -> Chosen | None:
-    """Return a change alone; None of several together."""
+    """Return the change, or None if there are several."""
     return None if " + " in text else parse(text)

@@ -17,7 +17,7 @@ _SQUARE = Tensor((4096, 4096), "float32")
 
 
 def _record(path: Path, us: int) -> str:
-    """Record a product of squares that takes so long, and return a path that has moved since."""
+    """Record a product of squares of a given time, and return a path that has moved since."""
     work = [Work((10 * US, (10 + us) * US), (0, 5 * US), "ampere_sgemm_128x64_tn")]
     ranges = [op("matmul", (-100, 6 * US), _SQUARE, _SQUARE)]
     write_dict(path, capture(work, (), ranges))

@@ -19,13 +19,13 @@ class Command(NamedTuple):
 
     line: str
     suffix: str = ""
-    """Of what it writes."""
+    """Suffix of its output file."""
     often: int = 1
     """How often it is chosen."""
     captures_only: bool = False
-    """It takes no records that parse wrote."""
+    """Whether it takes no records of parse."""
     snapshots: bool = False
-    """It takes memory snapshots, too; no other command does."""
+    """Whether it takes memory snapshots, too, as no other command does."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -72,7 +72,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def commands_for(kind: str) -> list[str]:
-    """Name the commands that take files of a kind, each as often as it is to be chosen."""
+    """Return the commands that take files of a kind, each as often as it is to be chosen."""
     records = kind in ("dict", "literal", "parquet")
     return [
         name
@@ -83,7 +83,7 @@ def commands_for(kind: str) -> list[str]:
 
 
 OFF = frozenset({"terminal"})
-"""Rules that are not checked: safe terminals; warnings of rows with impossible times."""
+"""Rules that are not checked: `terminal`, and `times` for warnings of impossible times."""
 
 
 class Done(NamedTuple):
@@ -92,9 +92,9 @@ class Done(NamedTuple):
     stdout: bytes
     stderr: bytes
     written: bytes | None
-    """What it wrote to its output file; None if there is none."""
+    """The content of its output file; None without one."""
     crash: str = ""
-    """The error that nothing expected, and where it arose."""
+    """An unexpected error, and where it was raised."""
 
 
 def broken(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
@@ -110,7 +110,7 @@ def outcome(done: Done) -> str:
 
 
 def _ends_as_said(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
-    """Allow 0, 1 and 2, never a traceback, and one line where it failed."""
+    """The exit code is 0, 1 or 2, a failure has one line, and there is never a traceback."""
     del truth, path
     text = done.stderr.decode(errors="replace")
     if done.crash:
@@ -169,7 +169,7 @@ def _collapsed(data: bytes) -> list[int]:
 
 
 def _valid(data: bytes) -> None:
-    """Hold an answer against the schema, as a strict reader does."""
+    """An answer fits the schema, for a strict reader."""
     try:
         checked(data)
     except (AssertionError, ValidationError) as error:
@@ -189,7 +189,7 @@ _FORMS: dict[str, Callable[[bytes], object]] = {
 
 
 def _all_rows(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
-    """Rows in are rows out, and they take as long; what is left out of a sum is warned of."""
+    """All rows come out and take as long; a warning names those that are left out of a sum."""
     del path
     found = _rows(done)
     if found is None or truth is None:

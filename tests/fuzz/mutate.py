@@ -39,7 +39,7 @@ def flipped(data: bytes, rng: Random) -> bytes:
 
 
 def cut(data: bytes, rng: Random) -> bytes:
-    """Leave out, double, move or blank a stretch."""
+    """Remove, double, move or blank a slice."""
     if not data:
         return b"\0"
     start = rng.randrange(len(data))
@@ -86,7 +86,7 @@ def _renumbered(old: str, rng: Random) -> str:
 
 
 def tokens(data: bytes, rng: Random) -> bytes:
-    """Change values of a JSON text where they stand; what is no JSON is damaged as bytes."""
+    """Change values of a JSON text in place; other content is damaged as bytes."""
     try:
         whole = json.loads(data)
     except ValueError:
@@ -127,11 +127,11 @@ def _replace(value: Any, key: Any, rng: Random) -> None:  # noqa: ANN401 - as ab
     elif isinstance(value[key], (int, float)) and kind == 3:
         value[key] = rng.choice((-value[key], str(value[key]), value[key] * 1000, value[key] + 0.5))
     else:
-        value[key] = deepcopy(rng.choice(ODD))  # which may be changed in its turn
+        value[key] = deepcopy(rng.choice(ODD))  # a copy, since it may be changed later
 
 
 def zipped(data: bytes, rng: Random) -> bytes:
-    """Damage what is in a gzip file, and zip it again."""
+    """Damage the content of a gzip file, and compress it again."""
     whole = gzip.decompress(data)
     return gzip.compress(rng.choice((tokens, flipped, cut))(whole, rng), mtime=0)
 
@@ -321,11 +321,11 @@ _OPCODES = (
     b"\x88", b"G" + b"\xff" * 8, b"I1\n", b"L1L\n", b"P1\n", b"Q", b"R", b"b", b"\x81", b"\x92",
     b"\x93", b"\x95" + b"\xff" * 8, b".",
 )  # fmt: skip
-"""Pieces of programs for the machine that reads pickles."""
+"""Fragments of programs for the pickle machine."""
 
 
 def opcodes(data: bytes, rng: Random) -> bytes:
-    """Put pieces of programs into a pickle."""
+    """Insert fragments of programs into a pickle."""
     for _ in range(rng.choice((1, 1, 2, 8))):
         place = rng.randrange(len(data))
         data = data[:place] + rng.choice(_OPCODES) + data[place + rng.randrange(3) :]
@@ -333,7 +333,7 @@ def opcodes(data: bytes, rng: Random) -> bytes:
 
 
 def pickled(data: bytes, rng: Random) -> bytes:
-    """Change values of a pickle that was made here, and pickle it again."""
+    """Change values of one of our pickles, and pickle it again."""
     whole = pickle.loads(data)  # noqa: S301 - made by the tests
     for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
         _change(whole, rng)
@@ -370,4 +370,4 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
     "pickle": (pickled, pickled, pickled, opcodes, flipped, cut),
     "csv": (cells, cells, flipped, cut),
 }
-"""What is done to a file of each kind."""
+"""Kinds of damage by kind of file."""

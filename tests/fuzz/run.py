@@ -41,13 +41,13 @@ _SUFFIXES = {"sqlite": ".sqlite", "json": ".json", "gzip": ".json.gz", "dict": "
              "csv": ".csv"}  # fmt: skip
 _BATCH = 200
 _CPU_S = 20
-"""For one input; the slowest takes a tenth of it."""
+"""Maximum for one input; the slowest takes a tenth of it."""
 _MORE_BYTES = 3 << 30
-"""Of address space beside what is there when a child begins."""
+"""Maximum growth of a child's address space."""
 _OFTEN = 0.95
-"""How often a seed is taken that is built here: the others are large."""
+"""Probability of a generated seed: the real ones are large."""
 _COMMANDS = 1
-"""That each input goes through."""
+"""Number of commands for each input."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _called(arguments: list[str]) -> tuple[int, bytes, bytes, str]:
 
 
 def _crash(error: BaseException) -> str:
-    """Name an error and the innermost places of ours that it went through."""
+    """Format an error with the innermost lines of ours in its traceback."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "pyprof" in f.filename]
     places = " < ".join(
         f"{'/'.join(Path(f.filename).parts[-2:])}:{f.lineno}" for f in reversed(frames[-3:])
@@ -158,7 +158,7 @@ class _Files(NamedTuple):
 
 @contextmanager
 def _captured() -> Iterator[_Files]:
-    """Let standard output and standard error be files."""
+    """Redirect stdout and stderr to files."""
     files = _Files(*(os.fdopen(os.memfd_create(name), "w+b") for name in _Files._fields))
     saved = [os.dup(number) for number in (1, 2)]
     for number, file in enumerate(files, 1):
@@ -207,7 +207,7 @@ def _child(
 @dataclass
 class Tally:
     counts: Counter[tuple[str, str, str, str]]
-    """Of command and outcome, by kind of file and damage."""
+    """Number of inputs by command, outcome, kind of file and damage."""
     inputs: Counter[tuple[str, str]]
     failures: dict[str, list[int]]
     """Numbers of inputs by what went wrong."""
@@ -229,7 +229,7 @@ class Tally:
 def _batch(
     found: Sequence[Seed], seed: int, numbers: list[int], commands: int, tally: Tally
 ) -> list[int]:
-    """Work on some inputs in a child; give those that it did not come to, because it died."""
+    """Process some inputs in a child; return those left over if it died."""
     folder = Path(mkdtemp(prefix="pyprof-fuzz-", dir=_SHARED if _SHARED.is_dir() else None))
     reading, writing = os.pipe()
     child = os.fork()
@@ -270,7 +270,7 @@ _SHARED = Path("/dev/shm")  # noqa: S108 - memory, where there is such a place
 
 
 def fuzz(seed: int, first: int, count: int, seconds: float, commands: int) -> Tally:
-    """Try inputs until there were so many, or so long."""
+    """Try inputs up to a number or a time."""
     found = seeds()
     for name in names():
         import_module(f"pyprof.commands.{name}")

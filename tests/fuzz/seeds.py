@@ -31,7 +31,7 @@ class Seed:
 
     @property
     def is_built(self) -> bool:
-        """Whether it is none of the real captures beside the project."""
+        """Whether it is generated, not one of the real captures beside the project."""
         return "/" not in self.name
 
 

@@ -109,7 +109,7 @@ def _of_sqlite(path: Path) -> Truth | None:
 
 
 def _written(rows: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
-    """Yield the rows that hold anything beside their number."""
+    """Yield the rows with any value besides their number."""
     names = [column[0] for column in rows.description]
     for values in rows:
         row = dict(zip(names, values, strict=True))
@@ -122,7 +122,7 @@ _PLACES = ("start", "end", "deviceId", "streamId", "correlationId", "agent_id", 
 
 
 def _is_clear(row: dict[str, Any]) -> bool:
-    """Whether times are whole numbers, and the row has some place: else the reader judges."""
+    """Whether times are whole numbers and the row has a device; other rows are up to the reader."""
     if "start_id" in row:  # they are in another table
         return False
     times = all(_whole(row[key]) for key in ("start", "end"))
@@ -130,7 +130,7 @@ def _is_clear(row: dict[str, Any]) -> bool:
 
 
 _NOTHING = -(2**63)
-"""The start that no clock shows: it stands for none."""
+"""A start that no clock shows, which means none."""
 
 
 def _span(row: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
