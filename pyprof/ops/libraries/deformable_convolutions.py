@@ -4,7 +4,7 @@ Each filter position reads the image at an offset of its own, between pixels: a 
 neighbours, 7 operations, times the mask. Samples are written as columns, and multiplied by the
 filter like those of any convolution. For the gradients the columns' gradient is multiplied by the
 filter, and then each element
-* is weighted twice and added at 4 places of the image: 12;
+* is weighted twice and added at 4 pixels of the image: 12;
 * meets for both coordinates the slope between 4 neighbours (5), is multiplied twice and added: 16;
 * with a mask is multiplied by the sample and added: 9;
 and the samples are taken again: 8 (torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu).

@@ -25,11 +25,11 @@ _XWS = "Tensor x, Tensor weight, Tensor scale_b"
 _SIZES = "int m, int n, int k"
 
 
-# 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 8 of 4, zeros 1 of 4, scales 8 of 2, places 8
+# 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 8 of 4, zeros 1 of 4, scales 8 of 2, indices 8
 # of 4
 @op(
     *("_C::gptq_gemm", "sgl_kernel::gptq_gemm"),
-    signature="Tensor x, Tensor weight, Tensor zeros, Tensor scale_b, Tensor? places",
+    signature="Tensor x, Tensor weight, Tensor zeros, Tensor scale_b, Tensor? indices",
     example=Example((_TOKENS, _INT4, i32(1, 1), _SCALES, i32(8)), flops=512, bytes=212),
 )
 def packed_inputs(a: Args) -> Work:
@@ -85,9 +85,9 @@ def packed(a: Args) -> Work:
     return replace(work, reads=work.reads + read_tensors(a, "channel_scales", "token_scales"))
 
 
-_ORDERED = "Tensor? zeros, Tensor? places, Tensor? order, Tensor workspace, int kind"
+_ORDERED = "Tensor? zeros, Tensor? indices, Tensor? order, Tensor workspace, int kind"
 _WAYS = "any whole, any atomic, any reduces, any floats"
-_SORTED = f"{_XWS}, Tensor zeros, Tensor places, Tensor order"
+_SORTED = f"{_XWS}, Tensor zeros, Tensor indices, Tensor order"
 
 
 # 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 8 of 4, scales 8 of 2
@@ -107,7 +107,7 @@ _SORTED = f"{_XWS}, Tensor zeros, Tensor places, Tensor order"
             "Tensor x, Tensor? out, Tensor weight, Tensor scale_b, Tensor? factor,"
             f"{_ORDERED}, {_SIZES}, {_WAYS}"
         ),
-        # weights are sorted when they are loaded: no places, no order
+        # weights are sorted when they are loaded: no indices, no order
         (
             "Tensor x, Tensor? out, Tensor weight, Tensor? bias, Tensor scale_b, Tensor? scale_a,"
             f"Tensor? factor, Tensor? zeros, Tensor! workspace, int kind, {_SIZES}, any atomic,"
@@ -163,11 +163,11 @@ _SORTED = f"{_XWS}, Tensor zeros, Tensor places, Tensor order"
         (_TOKENS, _INT4, None, _SCALES, None, None, None, None, 4, 4, 8, 8), flops=512, bytes=176
     ),
 )
-# two of four kept: the weight's 4 of 4 bytes, 8 places of 2
+# two of four kept: the weight's 4 of 4 bytes, 8 indices of 2
 @op(
     "_C::gptq_marlin_24_gemm",
     signature=(
-        "Tensor x, Tensor weight, Tensor places, Tensor scale_b, Tensor workspace, int kind,"
+        "Tensor x, Tensor weight, Tensor indices, Tensor scale_b, Tensor workspace, int kind,"
         f"{_SIZES}"
     ),
     example=Example(
@@ -224,12 +224,12 @@ def stated_outputs(a: Args) -> Work:
     return stored_product(a, a.integer("n", 0) or size(a.tensor("weight"), 0))
 
 
-# 2 * 4 * 5 * 6 as if dense; x 24, 5 * 3 kept and 5 * 3 places of 1 byte, 4 + 5 scales of 4, out
+# 2 * 4 * 5 * 6 as if dense; x 24, 5 * 3 kept and 5 * 3 indices of 1 byte, 4 + 5 scales of 4, out
 # 20 of 2
 @op(
     "_C::cutlass_scaled_sparse_mm",
     signature=(
-        "Tensor out, Tensor x, Tensor weight, Tensor places, Tensor scale_a, Tensor scale_b,"
+        "Tensor out, Tensor x, Tensor weight, Tensor indices, Tensor scale_a, Tensor scale_b,"
         "Tensor? bias"
     ),
     example=Example(
@@ -247,7 +247,7 @@ def sparse(a: Args) -> Work:
 # scales and 4 sums of 2, out 20 of 2
 @op(
     "sgl_kernel::qserve_w4a8_per_chn_gemm",
-    signature=f"{_XWS}, Tensor scale_a, Tensor zeros, Tensor places, Tensor out",
+    signature=f"{_XWS}, Tensor scale_a, Tensor zeros, Tensor indices, Tensor out",
     example=Example(
         (i8(4, 8), i8(5, 4), f16(5), f16(4), f16(5), f16(4), f16(4, 5)), flops=320, bytes=128
     ),

@@ -2,7 +2,7 @@
 
 RoIAlign averages s * s samples for each output, each interpolated from 4 neighbours: 7 operations
 and an addition, which for the last is the division; its gradient is multiplied by 4 weights,
-divided, and added at 4 places (torchvision/csrc/ops/cuda/roi_align_kernel.cu). Positions outside of
+divided, and added at 4 pixels (torchvision/csrc/ops/cuda/roi_align_kernel.cu). Positions outside of
 the image and the weights are not told apart, as in `resampling`. Without a sampling ratio, and in
 RoIPool, the number of samples follows from the boxes: FLOPs are unknown.
 
@@ -107,7 +107,7 @@ def roi_align_backward(a: Args) -> Work:
     return Work(_BACKWARD * samples * go.numel, reads, writes)
 
 
-# 96 of the image's 4096 at least and 15 read, 96 of 2 bytes and 96 places of 4 written
+# 96 of the image's 4096 at least and 15 read, 96 of 2 bytes and 96 indices of 4 written
 @op(
     "torchvision::roi_pool",
     signature=f"Tensor input, Tensor rois, {_OUTPUT}",
@@ -127,7 +127,7 @@ def roi_pool(a: Args) -> Work:
     return Work(None, reads, (out, fresh(out.shape, "int32")), no_flops=_NO_BINS)
 
 
-# an addition for each of 96; 96 and 15 of 2 bytes and 96 places of 4 read, 4096 of 2 written
+# an addition for each of 96; 96 and 15 of 2 bytes and 96 indices of 4 read, 4096 of 2 written
 @op(
     "torchvision::_roi_pool_backward",
     signature=f"Tensor grad_output, Tensor rois, Tensor source, {_OUTPUT}, {_IMAGE}",

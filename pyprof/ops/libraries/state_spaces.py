@@ -51,7 +51,7 @@ _CONVOLVED = "Tensor input, Tensor weight, Tensor? bias"
 @op(
     *("_C::causal_conv1d_fwd", "sgl_kernel::causal_conv1d_fwd"),
     signature=(
-        f"{_CONVOLVED}, Tensor? states, Tensor? starts, Tensor? places, Tensor? begun, bool silu"
+        f"{_CONVOLVED}, Tensor? states, Tensor? starts, Tensor? indices, Tensor? begun, bool silu"
     ),
     example=Example((_U, _WEIGHT, _BIAS, None, None, None, None, True, -1), flops=1440, bytes=222),
 )

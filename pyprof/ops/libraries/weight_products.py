@@ -25,7 +25,7 @@ _ROWS, _COLUMNS, _ONE = f32(4, 1), f32(1, 5), f32(1)
 _X4, _W4, _T4, _S4, _V4 = u8(4, 32), u8(5, 32), u8(32, 5), u8(4, 2), u8(5, 2)
 _S8, _V8 = f8(4, 4), f8(5, 4)
 
-_EXTRAS = ("bias", "scale_a", "scale_b", "zeros", "places")
+_EXTRAS = ("bias", "scale_a", "scale_b", "zeros", "indices")
 _RESULTS = {"router_gemm_bf16_fp32": "float32", "int8_linear_matmul": "int32"}
 """Result dtypes of ops that take neither a dtype nor an output tensor."""
 
@@ -130,7 +130,7 @@ _SCALED = f"{_XW}, Tensor scale_a, Tensor scale_b"
 )
 @op(
     *("_C::cutlass_scaled_mm_azp", "_C_stable_libtorch::cutlass_scaled_mm_azp"),
-    signature=f"Tensor out, {_SCALED}, Tensor zeros, Tensor? places, Tensor? bias",
+    signature=f"Tensor out, {_SCALED}, Tensor zeros, Tensor? indices, Tensor? bias",
     # and 5 of 4 bytes that correct for zero points
     example=Example((_OUT, _X8, _K8, _ROWS, _COLUMNS, i32(5), None, None), flops=240, bytes=150),
 )

@@ -18,7 +18,7 @@ _KEY, _CACHE = bf16(4, 2, 8), f8(64, 16, 2, 8)
 _SLOTS = i64(4)
 
 
-# 64 and 64 read of 2 bytes, written of 1, 4 places of 8
+# 64 and 64 read of 2 bytes, written of 1, 4 slots of 8
 @op(
     *("_C_cache_ops::reshape_and_cache_flash", "_C_cache_ops::reshape_and_cache"),
     *("sglang::store_cache", "sgl_kernel::set_kv_buffer", "aiter::reshape_and_cache"),
@@ -33,7 +33,7 @@ _SLOTS = i64(4)
     signature="Tensor key_cache, Tensor value_cache, Tensor slots, Tensor key, Tensor value",
     example=Example((_CACHE, _CACHE, _SLOTS, _KEY, _KEY), flops=0, bytes=416),
 )
-# 4 rows of 24 and 8 read of 2 bytes, 4 of 32 written of 2, 4 places of 8
+# 4 rows of 24 and 8 read of 2 bytes, 4 of 32 written of 2, 4 slots of 8
 @op(
     *("_C_cache_ops::concat_and_cache_mla", "aiter::concat_and_cache_mla"),
     signature="Tensor latent, Tensor turned, Tensor cache, Tensor slots",
@@ -92,7 +92,7 @@ def load(a: Args) -> Work:
     return Work(0, (fresh(out.shape, a.tensor("cache").dtype),), (out,))
 
 
-# 4 rows of 24 read of 2 bytes, of 24 of 1 and their 4 scales of 4 written, 4 places of 8
+# 4 rows of 24 read of 2 bytes, of 24 of 1 and their 4 scales of 4 written, 4 slots of 8
 @op(
     "_C_cache_ops::indexer_k_quant_and_cache",
     signature="Tensor key, Tensor cache, Tensor slots, int group",
@@ -140,7 +140,7 @@ def side_by_side(a: Args) -> Work:
 
 
 # 4 rows of 2 heads and a key of 8, turned: 3 * 96; 96 and 4 of 24 read of 2 bytes, 4 of 32 written
-# to the cache and 64 in place, 4 places and 4 positions of 8, 4 rows of 8 of sine and cosine of 2
+# to the cache and 64 in place, 4 slots and 4 positions of 8, 4 rows of 8 of sine and cosine of 2
 @op(
     "_C_cache_ops::concat_and_cache_mla_rope_fused",
     signature=(
@@ -171,7 +171,7 @@ def turn_and_store(a: Args) -> Work:
 _TURN = 3
 
 
-# 64 and 64 read of 2 bytes, written of 1, two scales of 4 and 4 places of 8
+# 64 and 64 read of 2 bytes, written of 1, two scales of 4 and 4 slots of 8
 @op(
     "sgl_kernel::downcast_fp8",
     family="quantization",

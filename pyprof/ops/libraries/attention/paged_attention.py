@@ -299,7 +299,7 @@ def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work
 
 
 # 2 tokens of 4 heads over 8 keys each: 2 * 8 * 8 * (40 + 32); 320 and 16 rows of 40 read of 2
-# bytes, 16 places of 4, 256 written of 2
+# bytes, 16 indices of 4, 256 written of 2
 @op(
     *("sgl_kernel::sparse_prefill_fwd", "_flashmla_C::sparse_prefill_fwd"),
     signature="Tensor query, Tensor cache, Tensor indices, float scale, int value_width",

@@ -75,7 +75,7 @@ def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
     example=Example((_X, _GATES, 2), flops=1440, bytes=1600),
     context=CallContext(model=_MODEL),
 )
-# 8 numbers of experts of 4 bytes in place of the gates
+# 8 expert ids of 4 bytes in place of the gates
 @op(
     *("vllm::transformers_moe_forward", "sglang::transformers_moe_forward"),
     signature="Tensor input, Tensor choices",
@@ -138,7 +138,7 @@ def _check(x: Tensor, gates: Tensor | None, model: ModelConfig) -> None:
 
 
 # 2 * 4 * 2 * (10 * 6 + 6 * 5) = 1440; tokens 24 and 24, 8 experts of 90 of 2 bytes, 8 weights and
-# 8 numbers of experts of 4
+# 8 expert ids of 4
 @op(
     *("vllm::fused_experts", "vllm::inplace_fused_experts", "vllm::outplace_fused_experts"),
     *("sglang::inplace_fused_experts", "sglang::outplace_fused_experts", "aiter::fused_moe_"),
@@ -167,7 +167,7 @@ def fused_experts(a: Args) -> Work:
 ELSEWHERE = "how many tokens go to this rank's experts is not recorded"
 
 
-# as above: 8 of the 64 sorted places are tokens' choices, 4 bytes each with their weights
+# as above: 8 of the 64 sorted positions are tokens' choices, 4 bytes each with their weights
 @op(
     *("aiter::fmoe_g1u1", "aiter::fmoe", "aiter::fmoe_g1u1_tkw1", "aiter::fmoe_g1u1_a16"),
     *("aiter::fmoe_int8_g1u0", "aiter::fmoe_int8_g1u0_a16", "aiter::fmoe_fp8_blockscale_g1u1"),

@@ -168,19 +168,19 @@ _MARLIN_SIZES = "int m, int n, int k"
     signature=(
         (
             "Tensor input, Tensor? out, Tensor matrices, Tensor? bias, Tensor scale_b,"
-            "Tensor? scale_a, Tensor? factor, Tensor? zeros, Tensor? places, Tensor? order,"
+            "Tensor? scale_a, Tensor? factor, Tensor? zeros, Tensor? indices, Tensor? order,"
             f"Tensor workspace, {_MARLIN} any weighs, int kind, {_MARLIN_SIZES}, any whole,"
             "any atomic, any reduces, any floats, any a, any b, any c"
         ),
         (
             "Tensor input, Tensor? out, Tensor matrices, Tensor? bias, Tensor scale_b,"
-            "Tensor? factor, Tensor? zeros, Tensor? places, Tensor? order, Tensor workspace,"
+            "Tensor? factor, Tensor? zeros, Tensor? indices, Tensor? order, Tensor workspace,"
             f"{_MARLIN} any weighs, any parallel, int kind, {_MARLIN_SIZES}, any whole, any atomic,"
             "any reduces, any floats"
         ),
         (
             "Tensor input, Tensor? out, Tensor matrices, Tensor scale_b, Tensor? zeros,"
-            "Tensor? places, Tensor? order, Tensor workspace,"
+            "Tensor? indices, Tensor? order, Tensor workspace,"
             f"{_MARLIN} any weighs, any parallel, int kind, {_MARLIN_SIZES}, any whole, any atomic,"
             "any reduces, any floats"
         ),

@@ -17,22 +17,22 @@ FAMILY = "moe"
 
 _X, _ROWS, _GATES, _GATES32 = bf16(4, 6), bf16(8, 6), bf16(4, 8), f32(4, 8)
 _CHOSEN, _IDS, _SORTED = f32(4, 2), i32(4, 2), i32(64)
-_BIAS, _BIAS32, _PLACES, _STARTS = bf16(8), f32(8), i32(8), i64(9)
+_BIAS, _BIAS32, _INDICES, _STARTS = bf16(8), f32(8), i32(8), i64(9)
 _SOFTMAX = 24
 
 
-# softmax of 4 * 8, 24 each; 32 read of 2 bytes, 8 weights, 8 numbers and 8 places written of 4
+# softmax of 4 * 8, 24 each; 32 read of 2 bytes, 8 weights, 8 expert ids and 8 indices written of 4
 @op(
     *("_moe_C::topk_softmax", "_moe_C::topk_sigmoid", "aiter::topk_softmax"),
     *("aiter::topk_softmax_asm", "vllm::rocm_aiter_topk_softmax", "_moe_C::topk_softplus_sqrt"),
-    signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
+    signature="Tensor weights, Tensor experts, Tensor indices, Tensor gates",
     example=Example((_CHOSEN, _IDS, _IDS, _GATES), flops=768, bytes=160),
 )
 @op(
     *("sgl_kernel::topk_softmax", "sgl_kernel::topk_sigmoid", "aiter::topk_sigmoid"),
     "vllm::rocm_aiter_topk_sigmoid",
     signature="Tensor weights, Tensor experts, Tensor gates",
-    # no places
+    # no indices
     example=Example((_CHOSEN, _IDS, _GATES, True), flops=768, bytes=128),
 )
 @op(
@@ -58,11 +58,11 @@ _SOFTMAX = 24
 )
 def top_experts(a: Args) -> Work:
     """Each token's weights of experts, and the largest of them."""
-    gates, writes = a.tensor("gates"), a.present("weights", "experts", "places")
+    gates, writes = a.tensor("gates"), a.present("weights", "experts", "indices")
     return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias")), writes)
 
 
-# softmax of 4 * 8, 24 each; 32 and a bias of 8 read, 8 weights and 8 numbers written of 4 bytes
+# softmax of 4 * 8, 24 each; 32 and a bias of 8 read, 8 weights and 8 expert ids written of 4 bytes
 @op(
     "_moe_C::grouped_topk",
     signature=(
@@ -94,8 +94,8 @@ def grouped_top(a: Args) -> Work:
     return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias", "biased")), writes)
 
 
-# softmax of 4 * 2 chosen, 24 each; 32 read of 2 bytes, 8 weights and 8 numbers written of 2, and a
-# bit of each of 4 * 8, in words of 32
+# softmax of 4 * 2 chosen, 24 each; 32 read of 2 bytes, 8 weights and 8 expert ids written of 2, and
+# a bit of each of 4 * 8, in words of 32
 @op(
     "TopK",
     signature="Tensor gates, int chosen, bool softmax, int dim, bool bits",
@@ -112,7 +112,7 @@ def triton_top(a: Args) -> Work:
     return Work(softmax, (gates,), writes)
 
 
-# 8 weights and 8 numbers read of 2 bytes; 8 weights of 2 bytes and two lists of 8 places of 4
+# 8 weights and 8 expert ids read of 2 bytes; 8 weights of 2 bytes and two lists of 8 indices of 4
 # written, and of 8 experts the tokens of each, of 4
 @op(
     "SortTokens",
@@ -123,12 +123,12 @@ def triton_sort(a: Args) -> Work:
     """Triton's: choices sorted by expert, where each went and came from, the experts' counts."""
     weights, experts = a.tensor("weights"), a.tensor("experts")
     require(weights.shape == experts.shape)
-    places = fresh((2, experts.numel), "int32")
+    indices = fresh((2, experts.numel), "int32")
     counts = fresh((a.integer("count", 0),), "int32")
-    return Work(0, (weights, experts), (like(weights), places, counts))
+    return Work(0, (weights, experts), (like(weights), indices, counts))
 
 
-# 8 numbers of experts read, 8 places and 8 experts of blocks written at least, of 4 bytes
+# 8 expert ids read, 8 indices and 8 experts of blocks written at least, of 4 bytes
 @op(
     *("_moe_C::moe_align_block_size", "_moe_C::sgl_moe_align_block_size"),
     *("sgl_kernel::moe_align_block_size", "aiter::moe_align_block_size"),
@@ -141,7 +141,7 @@ def align(a: Args) -> Work:
     return Work(0, (experts,), (like(experts), blocks))
 
 
-# 8 numbers and weights read, places and weights written, of 4 bytes; a result of 24 zeroed of 2
+# 8 expert ids and weights read, indices and weights written, of 4 bytes; a result of 24 zeroed of 2
 @op(
     *("aiter::moe_sorting_fwd", "aiter::moe_sorting_opus_fwd"),
     signature=(
@@ -159,19 +159,19 @@ def sort(a: Args) -> Work:
     return Work(0, (experts, weights), (like(experts), like(weights), *out))
 
 
-# 8 numbers of experts read, 8 places and 8 places back written, of 4 bytes
+# 8 expert ids read, 8 indices and 8 inverse ones written, of 4 bytes
 @op(
     *("_C::get_cutlass_moe_mm_data", "sgl_kernel::get_cutlass_w4a8_moe_mm_data"),
-    signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor places",
-    example=Example((_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96),
+    signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor indices",
+    example=Example((_IDS, _STARTS, _IDS, _IDS, _INDICES, _INDICES, 8, 5, 6), flops=0, bytes=96),
 )
 @op(
     "sgl_kernel::prepare_moe_input",
     signature=(
-        "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor places"
+        "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor indices"
     ),
     example=Example(
-        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96
+        (_IDS, _STARTS, None, _IDS, _IDS, _INDICES, _INDICES, 8, 5, 6), flops=0, bytes=96
     ),
 )
 def plan(a: Args) -> Work:
@@ -181,23 +181,23 @@ def plan(a: Args) -> Work:
     return Work(0, (experts,), (index, index))
 
 
-# 4 rows read and 8 written of 6 of 2 bytes, 8 choices read, 8 places and back written of 4, 9
-# starts of 8
+# 4 * 6 read and 8 * 6 written of 2 bytes, 8 expert ids read of 4, 8 indices and 8 inverse ones
+# written of 4, 9 starts of 8
 @op(
     "_moe_C::moe_permute",
     signature=(
         (
             "Tensor input, Tensor choices, Tensor tokens, Tensor? mapping, int count, int held,"
-            "int chosen, int align, Tensor out, Tensor starts, Tensor back, Tensor places,"
+            "int chosen, int align, Tensor out, Tensor starts, Tensor back, Tensor indices,"
             "Tensor rows"
         ),
         (
             "Tensor input, Tensor choices, Tensor tokens, Tensor? mapping, int count, int held,"
-            "int chosen, Tensor! out, Tensor starts, Tensor back, Tensor places"
+            "int chosen, Tensor! out, Tensor starts, Tensor back, Tensor indices"
         ),
     ),
     example=Example(
-        (_X, _IDS, _IDS, None, 8, 8, 2, _ROWS, _STARTS, _PLACES, _PLACES), flops=0, bytes=312
+        (_X, _IDS, _IDS, None, 8, 8, 2, _ROWS, _STARTS, _INDICES, _INDICES), flops=0, bytes=312
     ),
 )
 def permute(a: Args) -> Work:
@@ -208,40 +208,40 @@ def permute(a: Args) -> Work:
     return Work(0, (x, choices), (rows, index, index, a.tensor("starts")))
 
 
-# 8 rows weighed and added to 4: 2 * 48; 48 and 24 of 2 bytes, 8 weights and 8 places of 4
+# 8 rows weighed and added to 4: 2 * 48; 48 and 24 of 2 bytes, 8 weights and 8 indices of 4
 @op(
     "_moe_C::moe_unpermute",
     signature=(
-        "Tensor input, Tensor weights, Tensor places, Tensor? starts, int chosen, Tensor out"
+        "Tensor input, Tensor weights, Tensor indices, Tensor? starts, int chosen, Tensor out"
     ),
-    example=Example((_ROWS, _CHOSEN, _PLACES, _STARTS, 2, _X), flops=96, bytes=208),
+    example=Example((_ROWS, _CHOSEN, _INDICES, _STARTS, 2, _X), flops=96, bytes=208),
 )
 def unpermute(a: Args) -> Work:
     """The outputs of a token's experts, weighted and added up."""
     x, weights, out = a.tensor("input"), a.tensor("weights"), a.tensor("out")
     rows = fresh((min(size(x, 0), weights.numel), size(x, -1)), x.dtype)
-    places = fresh((weights.numel,), "int32")
-    return Work(2 * rows.numel, (rows, weights, places), (out,))
+    indices = fresh((weights.numel,), "int32")
+    return Work(2 * rows.numel, (rows, weights, indices), (out,))
 
 
-# 8 rows of 6 read and written of 2 bytes, 8 places of 4
+# 8 rows of 6 read and written of 2 bytes, 8 indices of 4
 @op(
     *("sgl_kernel::shuffle_rows", "_moe_C::shuffle_rows"),
-    signature="Tensor input, Tensor places, Tensor out",
-    example=Example((_X, _PLACES, _ROWS), flops=0, bytes=176),
+    signature="Tensor input, Tensor indices, Tensor out",
+    example=Example((_X, _INDICES, _ROWS), flops=0, bytes=176),
 )
 @op(
     "sgl_kernel::apply_shuffle_mul_sum",
-    signature="Tensor input, Tensor out, Tensor places, Tensor? factors",
-    # each of 8 rows weighed and added: 2 * 48; 48 read and 24 written of 2 bytes, 8 places of 4
-    example=Example((_ROWS, _X, _PLACES, None), flops=96, bytes=176),
+    signature="Tensor input, Tensor out, Tensor indices, Tensor? factors",
+    # each of 8 rows weighed and added: 2 * 48; 48 read and 24 written of 2 bytes, 8 indices of 4
+    example=Example((_ROWS, _X, _INDICES, None), flops=96, bytes=176),
 )
 def shuffle(a: Args) -> Work:
     """Rows by index, those of a token weighted and added if requested; each is read once."""
-    x, places, out = a.tensor("input"), a.tensor("places"), a.tensor("out")
+    x, indices, out = a.tensor("input"), a.tensor("indices"), a.tensor("out")
     if a.op == "shuffle_rows":
-        return Work(0, (picked(x, out.numel), places), (out,))
-    return Work(2 * x.numel, (x, places, *a.present("factors")), (out,))
+        return Work(0, (picked(x, out.numel), indices), (out,))
+    return Work(2 * x.numel, (x, indices, *a.present("factors")), (out,))
 
 
 # 24 sums of two: 24 additions; 48 read, 24 written of 2 bytes
@@ -259,7 +259,7 @@ def combine(a: Args) -> Work:
 _MAP, _ROW_IDS = b8(4, 8), i32(4, 17)
 
 
-# 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1, and 4 * 17 places of 4 written
+# 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1, and 4 * 17 indices of 4 written
 @op(
     "te_moe::permute_mask_map_fwd",
     signature="Tensor input, Tensor map, int rows, Tensor? weights",
@@ -268,7 +268,7 @@ _MAP, _ROW_IDS = b8(4, 8), i32(4, 17)
 @op(
     "te_moe::permute_index_map",
     signature="Tensor input, Tensor map, int rows",
-    # 8 numbers of experts of 4 read, 8 places of 4 written
+    # 8 expert ids of 4 read, 8 indices of 4 written
     example=Example((_X, _IDS, 8, 4), flops=0, bytes=208),
 )
 def te_permute(a: Args) -> Work:
@@ -277,22 +277,22 @@ def te_permute(a: Args) -> Work:
     if rows <= 0:
         raise Unknown("rows of the result not recorded")
     by_mask = a.op == "permute_mask_map_fwd"
-    places = (size(chosen, 0), 2 * size(chosen, -1) + 1) if by_mask else (chosen.numel,)
+    indices = (size(chosen, 0), 2 * size(chosen, -1) + 1) if by_mask else (chosen.numel,)
     weights = tuple(fresh((rows,), t.dtype) for t in a.present("weights"))
-    writes = (fresh((rows, size(x, -1)), x.dtype), fresh(places, "int32"), *weights)
+    writes = (fresh((rows, size(x, -1)), x.dtype), fresh(indices, "int32"), *weights)
     return Work(0, (x, chosen, *a.present("weights")), writes)
 
 
-# 8 rows added to 4: 48; 48 and 24 of 2 bytes, 4 * 17 places of 4
+# 8 rows added to 4: 48; 48 and 24 of 2 bytes, 4 * 17 indices of 4
 @op(
     "te_moe::unpermute_mask_map_fwd",
-    signature="Tensor input, Tensor places, Tensor? weights, int tokens, int count, int hidden",
+    signature="Tensor input, Tensor indices, Tensor? weights, int tokens, int count, int hidden",
     example=Example((_ROWS, _ROW_IDS, None, 4, 8, 6, None), flops=48, bytes=416),
 )
 @op(
     "te_moe::permute_mask_map_bwd",
     signature=(
-        "Tensor input, Tensor? weights, Tensor places, Tensor? padding, int tokens, int count,"
+        "Tensor input, Tensor? weights, Tensor indices, Tensor? padding, int tokens, int count,"
         "int hidden"
     ),
     example=Example((_ROWS, None, _ROW_IDS, None, 4, 8, 6), flops=48, bytes=416),
@@ -302,14 +302,14 @@ def te_unpermute(a: Args) -> Work:
     x, weights = a.tensor("input"), a.present("weights")
     out = like(x, (a.integer("tokens", 0), a.integer("hidden", 0)))
     each = 1 + bool(weights and a.op == "unpermute_mask_map_fwd")
-    return Work(each * x.numel, (x, a.tensor("places"), *weights), (out,))
+    return Work(each * x.numel, (x, a.tensor("indices"), *weights), (out,))
 
 
-# 4 rows of 6 read, 8 written of 2 bytes, 4 * 17 places of 4 read
+# 4 rows of 6 read, 8 written of 2 bytes, 4 * 17 indices of 4 read
 @op(
     "te_moe::unpermute_mask_map_bwd_no_probs",
     signature=(
-        "Tensor input, Tensor places, Tensor? padding, int tokens, int count, int rows, int hidden"
+        "Tensor input, Tensor indices, Tensor? padding, int tokens, int count, int rows, int hidden"
     ),
     example=Example((_X, _ROW_IDS, None, 4, 8, 8, 6), flops=0, bytes=416),
 )
@@ -317,7 +317,7 @@ def te_unpermute_backward(a: Args) -> Work:
     """The gradient of each token's row, once for each choice."""
     x = a.tensor("input")
     out = like(x, (a.integer("rows", 0), a.integer("hidden", 0)))
-    return Work(0, (x, a.tensor("places")), (out,))
+    return Work(0, (x, a.tensor("indices")), (out,))
 
 
 # 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1
@@ -345,40 +345,40 @@ def te_permute_function_backward(a: Args) -> Work:
     return Work(rows.numel, (rows,), (like(x),))
 
 
-# 8 rows added to 4: 48; 48 read and 24 written of 2 bytes, 8 * 4 places of 8
+# 8 rows added to 4: 48; 48 read and 24 written of 2 bytes, 8 * 4 indices of 8
 @op(
     "_moe_unpermute_mask_map",
-    signature="Tensor input, Tensor places, Tensor? weights",
+    signature="Tensor input, Tensor indices, Tensor? weights",
     example=Example((_ROWS, i64(8, 4), None), flops=48, bytes=400, mod=""),
 )
-# each weighed: 2 * 48; 8 places and 8 weights of 4
+# each weighed: 2 * 48; 8 indices and 8 weights of 4
 @op(
     *("_moe_unpermute", "_moe_unpermute_index_map"),
-    signature="Tensor input, Tensor places, Tensor? weights",
-    example=Example((_ROWS, _PLACES, _CHOSEN), flops=96, bytes=208, mod=""),
+    signature="Tensor input, Tensor indices, Tensor? weights",
+    example=Example((_ROWS, _INDICES, _CHOSEN), flops=96, bytes=208, mod=""),
 )
 def te_unpermute_function(a: Args) -> Work:
     """The outputs of a token's experts, weighted if there are weights, added up."""
-    x, places, weights = a.tensor("input"), a.tensor("places"), a.present("weights")
-    out = like(x, (_tokens(a, places), size(x, -1)))
-    return Work((1 + bool(weights)) * x.numel, (x, places, *weights), (out,))
+    x, indices, weights = a.tensor("input"), a.tensor("indices"), a.present("weights")
+    out = like(x, (_tokens(a, indices), size(x, -1)))
+    return Work((1 + bool(weights)) * x.numel, (x, indices, *weights), (out,))
 
 
-def _tokens(a: Args, places: Tensor) -> int:
-    """Return the number of tokens: a map is [experts, tokens], later [tokens, places]."""
+def _tokens(a: Args, indices: Tensor) -> int:
+    """Return the number of tokens: a map is [experts, tokens], later [tokens, indices]."""
     if weights := a.present("weights"):
         return size(weights[0], 0)
     if "mask" in a.op:
-        return size(places, -1 if places.dtype == "int64" else 0)
-    return size(places, 0)
+        return size(indices, -1 if indices.dtype == "int64" else 0)
+    return size(indices, 0)
 
 
-# 24 read, 48 written of 2 bytes and 8 * 4 places of 8
+# 24 read, 48 written of 2 bytes and 8 * 4 indices of 8
 @op("_moe_unpermute_mask_map", direction=BPROP, flops=0, bytes=400)
 def te_unpermute_function_backward(a: Args) -> Work:
     """The gradient of each token's row, once for each choice; of weights, too, if given."""
     work = te_unpermute_function(a)
     (out,), x, weights = work.writes, a.tensor("input"), a.present("weights")
     forward = (x, *weights) if weights else ()
-    reads = (out, a.tensor("places"), *forward)
+    reads = (out, a.tensor("indices"), *forward)
     return Work(3 * x.numel * bool(weights), reads, (like(x), *map(like, weights)))

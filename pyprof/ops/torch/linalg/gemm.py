@@ -255,7 +255,7 @@ def sparse_addmm(a: Args) -> Work:
     return added(_product(a.tensor("first"), a.tensor("second")), a, "input")
 
 
-# 2 * 10 places * 60; 448 of the sparse one read and written, 40 * 60 and 60 * 5 of 4 bytes
+# 2 * 10 positions * 60; 448 of the sparse one read and written, 40 * 60 and 60 * 5 of 4 bytes
 @op(
     *("sparse_sampled_addmm", "sampled_addmm", "torch.sparse.sampled_addmm"),
     direction=SPARSE,
@@ -263,7 +263,7 @@ def sparse_addmm(a: Args) -> Work:
     example=Example((_SAMPLED, f32(40, 60), _DENSE, 1.0, 1.0), flops=1200, bytes=11696, mod="aten"),
 )
 def sampled_addmm(a: Args) -> Work:
-    """The elements of a dense product at the places that the sparse addend stores."""
+    """The elements of a dense product at the positions that the sparse addend stores."""
     where, first = a.tensor("input"), a.tensor("first")
     second = a.tensor("second")
     if where.nnz is None:

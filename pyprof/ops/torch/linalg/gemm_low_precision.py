@@ -68,7 +68,7 @@ def sparse_linear(a: Args) -> Work:
     return rows_times(a.tensor("input"), w, size(w, 0), a.tensor("meta"), *a.present("bias"))
 
 
-# the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
+# the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 indices
 @op(
     "_sparse_semi_structured_mm",
     signature="Tensor mat1, Tensor meta, Tensor mat2",

@@ -110,8 +110,8 @@ def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
     count = size(ids if offsets is None else offsets, 0)
     if offsets is not None and a.flag("include_last_offset", default=False):
         count -= 1
-    places = (ids, *a.present("offsets", "per_sample_weights"))
-    return table, places, like(table, (ids.numel, width)), like(table, (count, width))
+    indices = (ids, *a.present("offsets", "per_sample_weights"))
+    return table, indices, like(table, (ids.numel, width)), like(table, (count, width))
 
 
 # two bags of 3 rows of 8: 48 additions; 6 indices and 2 offsets of 8 bytes, 48 read, 16 written
@@ -135,9 +135,9 @@ def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
 )
 def embedding_bag(a: Args) -> Work:
     """The rows of each bag are added, each times its weight if there are weights."""
-    table, places, rows, sums = _bags(a)
+    table, indices, rows, sums = _bags(a)
     each = 2 if a.given("per_sample_weights") else 1
-    return Work(each * rows.numel, (*places, picked(table, rows.numel)), (sums,))
+    return Work(each * rows.numel, (*indices, picked(table, rows.numel)), (sums,))
 
 
 # the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
@@ -147,9 +147,9 @@ def embedding_bag(a: Args) -> Work:
 @op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=192, bytes=1816)
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
-    table, places, rows, sums = _bags(a)
+    table, indices, rows, sums = _bags(a)
     weights = a.present("per_sample_weights")
-    reads, flops = (*places, sums), 0
+    reads, flops = (*indices, sums), 0
     if weights:
         reads, flops = (*reads, picked(table, rows.numel)), 3 * rows.numel
     if _asks_for_sparse(a):

@@ -203,7 +203,7 @@ def adaptive_pool_backward(a: Args) -> Work:
     return _to_maxima(go, x) if "max" in a.op else Work(flops, (go,), (like(x),))
 
 
-_SMALL, _PLACES = f16(2, 3, 4, 4), i64(2, 3, 4, 4)
+_SMALL, _INDICES = f16(2, 3, 4, 4), i64(2, 3, 4, 4)
 
 
 # 96 values of 2 bytes and indices of 8 read, 384 of 2 written
@@ -213,12 +213,12 @@ _SMALL, _PLACES = f16(2, 3, 4, 4), i64(2, 3, 4, 4)
         "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
         "int[] output_size"
     ),
-    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d"),
+    example=Example((_SMALL, _INDICES, 2), flops=0, bytes=1728, op="max_unpool2d"),
 )
 @op(
     *("aten::max_unpool2d", "aten::max_unpool3d"),
     signature="Tensor input, Tensor indices, int[] output_size",
-    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728),
+    example=Example((_SMALL, _INDICES, (8, 8)), flops=0, bytes=1728),
 )
 def unpool(a: Args) -> Work:
     """Zeros, and each value in its place: (n - 1) stride - 2 padding + window, or a named size."""

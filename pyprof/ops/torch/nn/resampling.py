@@ -174,8 +174,8 @@ def grid_sample(a: Args) -> Work:
     return Work((2 * taps - 1 if taps > 1 else 0) * out.numel, (x, grid), (out,))
 
 
-# each of 384 is weighted and added at 4 places (8) and its place's gradient found (8): 16; go 384,
-# x 96, grid 256 read, 96 and 256 written of 2 bytes
+# each of 384 is weighted and added at 4 positions (8) and its position's gradient found (8): 16; go
+# 384, x 96, grid 256 read, 96 and 256 written of 2 bytes
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     direction=BPROP,

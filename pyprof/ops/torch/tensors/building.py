@@ -103,7 +103,7 @@ def combinations(a: Args) -> Work:
     example=Example((3, 3), flops=0, bytes=96),
 )
 def triangle(a: Args) -> Work:
-    """The places of a triangle: two rows of numbers."""
+    """The indices of a triangle: two rows of numbers."""
     if not (a.given("row") and a.given("col")):
         raise Unknown("size not recorded")
     rows, columns, offset = a.integer("row", 0), a.integer("col", 0), a.integer("offset", 0)

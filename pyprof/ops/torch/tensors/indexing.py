@@ -19,7 +19,7 @@ from pyprof.ops.work import SIZE_IN_DATA, Args, Work, broadcast, fresh, like, re
 FAMILY = "index"
 
 _X = f16(4, 6)
-_PLACES = i64(4, 2)
+_INDICES = i64(4, 2)
 
 
 def picked(source: Tensor, count: int) -> Tensor:
@@ -31,12 +31,12 @@ def picked(source: Tensor, count: int) -> Tensor:
 @op(
     "gather",
     signature="Tensor input, int dim, Index index",
-    example=Example((_X, 1, _PLACES), flops=0, bytes=96),
+    example=Example((_X, 1, _INDICES), flops=0, bytes=96),
 )
 @op(
     "take_along_dim",
     signature="Tensor input, Index index, int dim",
-    example=Example((_X, _PLACES, 1), flops=0, bytes=96),
+    example=Example((_X, _INDICES, 1), flops=0, bytes=96),
 )
 @op("take", signature="Tensor input, Index index", example=Example((_X, i64(8)), flops=0, bytes=96))
 def gather(a: Args) -> Work:
@@ -166,7 +166,7 @@ _PUT = "Tensor input, Tensor[] indices, Number values, bool accumulate"
     ),
 )
 def index_put(a: Args) -> Work:
-    """Values are written, or added, at the places."""
+    """Values are written, or added, at the indices."""
     x = a.tensor("input")
     indices, shape = _picked_by(a, x)
     place = like(x, shape)
@@ -193,7 +193,7 @@ def written(a: Args, reads: tuple[Tensor, ...], place: Tensor, count: int, *, ad
         "Tensor input, int dim, Index index, Tensor! src",
         "Tensor input, int dim, Index index, Number value",
     ),
-    example=Example((_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=96, op="scatter_", mod="Tensor"),
+    example=Example((_X, 1, _INDICES, f16(4, 2)), flops=0, bytes=96, op="scatter_", mod="Tensor"),
 )
 def scatter(a: Args) -> Work:
     """Each source element goes to its place, is added or reduced there."""
@@ -219,8 +219,8 @@ def scatter(a: Args) -> Work:
 def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
     if a.output is not None:
-        places = a.op in ("nonzero", "argwhere")
-        out = fresh(a.output, "int64" if places else a.tensor("input").dtype)
+        indices = a.op in ("nonzero", "argwhere")
+        out = fresh(a.output, "int64" if indices else a.tensor("input").dtype)
         return Work(0, a.present("input", "mask"), (out,))
     return Work(0, a.present("input", "mask"), why=SIZE_IN_DATA)
 
@@ -246,7 +246,7 @@ _ROWS = i64(2)
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src",
     example=Example(
-        (_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=96, op="scatter_add_", mod="Tensor"
+        (_X, 1, _INDICES, f16(4, 2)), flops=0, bytes=96, op="scatter_add_", mod="Tensor"
     ),
 )
 def scatter_add_backward(a: Args) -> Work:
@@ -255,12 +255,12 @@ def scatter_add_backward(a: Args) -> Work:
     return Work(0, (index, like(source)), (like(source),))
 
 
-# and the input's: go 24 read, 24 written with zeros at the places
+# and the input's: go 24 read, 24 written with zeros at the indices
 @op(
     *("scatter", "index_copy"),
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src",
-    example=Example((_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=192, mod="Tensor"),
+    example=Example((_X, 1, _INDICES, f16(4, 2)), flops=0, bytes=192, mod="Tensor"),
 )
 def scatter_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the source's is gathered from it."""
@@ -269,7 +269,7 @@ def scatter_backward(a: Args) -> Work:
 
 
 # rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
-# written with zeros at the places, of 2 bytes
+# written with zeros at the indices, of 2 bytes
 @backward_of(index_put, flops=0, bytes=160)
 def index_put_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
@@ -303,7 +303,7 @@ def index_fill_backward(a: Args) -> Work:
     *("scatter_reduce", "index_reduce"),
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src, str reduce",
-    example=Example((_X, 1, _PLACES, f16(4, 2), "amax"), flops=96, bytes=288, mod="Tensor"),
+    example=Example((_X, 1, _INDICES, f16(4, 2), "amax"), flops=96, bytes=288, mod="Tensor"),
 )
 def scatter_reduce_backward(a: Args) -> Work:
     """For sums as `scatter_add`'s; for others, inputs and result are read, too."""

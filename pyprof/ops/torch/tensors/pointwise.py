@@ -234,7 +234,7 @@ def _bounds(operands: Operands) -> int:
 def pointwise(a: Args) -> Work:
     """The rule's operations for each element of the result."""
     op_operands = operands(a)
-    if a.op == "where" and len(op_operands.values) == 1:  # the places of a condition, as nonzero
+    if a.op == "where" and len(op_operands.values) == 1:  # the indices of a condition, as nonzero
         return Work(0, op_operands.tensors, why=SIZE_IN_DATA)
     out = result_tensor(a, op_operands)
     reads = () if _exponent(op_operands) == 0 and a.op == "pow" else op_operands.tensors

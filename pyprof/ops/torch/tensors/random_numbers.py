@@ -178,7 +178,7 @@ _IMAGE = f16(2, 3, 4, 4)
 _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")
 
 
-# scaled to 1 and summed up: 24 * 2; 24 read of 2 bytes, 4 * 3 places of 8 written
+# scaled to 1 and summed up: 24 * 2; 24 read of 2 bytes, 4 * 3 indices of 8 written
 @op(
     "multinomial",
     signature="Tensor input, int num_samples, bool replacement",

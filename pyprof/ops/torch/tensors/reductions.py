@@ -1,8 +1,8 @@
-"""Sums, means, norms, variances and extremes with their places, forward and backward.
+"""Sums, means, norms, variances and extremes with their indices, forward and backward.
 
 A sum of n elements counts n operations (n - 1, strictly, for each result), an extreme one
 comparison an element; those of a sort, which a median makes, are not counted. Bytes: the input read
-once, results and 64-bit places written once.
+once, results and 64-bit indices written once.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def extreme(a: Args) -> Work:
 
 
 def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
-    """Return the values and, over a dimension, their places; the mode is always over one."""
+    """Return the values and, over a dimension, their indices; the mode is always over one."""
     if a.op == "mode" and not a.given("dim"):
         a = a.replaced(dim=-1)
     out = like(x, reduced(a, x))

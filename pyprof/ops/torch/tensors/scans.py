@@ -36,7 +36,7 @@ def cumsum_backward(a: Args) -> Work:
     return Work(x.numel, (like(x),), (like(x),))
 
 
-# put where the maximum was and added up: 24; go 24 of 2 bytes and 24 places of 8 read, 24 written
+# put where the maximum was and added up: 24; go 24 of 2 bytes and 24 indices of 8 read, 24 written
 @op(
     *("cummax", "cummin"),
     direction=BPROP,

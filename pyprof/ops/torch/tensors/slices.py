@@ -117,7 +117,7 @@ def complex_backward(a: Args) -> Work:
     return Work(0, forward.writes, tuple(map(like, forward.reads)))
 
 
-# 8 places of 8 bytes, 8 read of 2; the rest of the 24 copied: 24 read and written
+# 8 indices of 8 bytes, 8 read of 2; the rest of the 24 copied: 24 read and written
 @op(
     "put",
     signature="Tensor input, Index index, Tensor source, bool accumulate",
@@ -131,7 +131,7 @@ def put(a: Args) -> Work:
     return written(a, (index, source), place, source.numel, adds=added)
 
 
-# 24 read of 2 bytes, 10 places of two numbers of 8 written
+# 24 read of 2 bytes, 10 indices of two numbers of 8 written
 @op(
     "nonzero_static",
     signature="Tensor input, *, int size, int fill_value",

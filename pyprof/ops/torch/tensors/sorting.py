@@ -69,7 +69,7 @@ def sort_backward(a: Args) -> Work:
     return Work(0, (like(x), fresh(x.shape, "int64")), (like(x),))
 
 
-# 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 places of 8 written
+# 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 indices of 8 written
 @op(
     "searchsorted",
     signature="Tensor sorted_sequence, Tensor input, bool out_int32",
