@@ -147,7 +147,7 @@ def main() -> int:
         stale = stale_excerpts(README, Path(name))
         stale += [part for page in PAGES for part in stale_excerpts(page, demo)]
     after[FRAME] = _COLUMNS.sub(lambda _: frame(), after[FRAME])
-    after[SCHEMA] = json_schema.spelt()
+    after[SCHEMA] = json_schema.format_schema()
     old = [page for page in before if before[page] != after[page]]
     for page in old:
         if "--check" in sys.argv[1:]:

@@ -114,7 +114,7 @@ def loaded_paths(frame: pd.DataFrame, function: str) -> list[str]:
 def summarise_frame(source: Source) -> tuple[tuple[pa.Table, Counts], ...]:
     """Compute the columns of one capture: the only part of a tuple, to which others are added."""
     table = with_steps(source)
-    return ((as_arrow(table, numbered), counts(table)),)
+    return ((as_arrow(table, encoded_column), counts(table)),)
 
 
 def as_arrow(
@@ -134,7 +134,7 @@ def as_arrow(
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
 
 
-def numbered(records: Records, name: str) -> pa.Array:
+def encoded_column(records: Records, name: str) -> pa.Array:
     """Return a column of records; lists are dictionary-encoded."""
     kind = schema.PARQUET.field(name).type
     if not pa.types.is_list(kind):

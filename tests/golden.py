@@ -16,5 +16,5 @@ def check(golden: Path, found: str) -> None:
     assert found == golden.read_text(encoding="utf-8"), mend
 
 
-def beside(test_file: str, name: str) -> Path:
+def golden_path(test_file: str, name: str) -> Path:
     return Path(test_file).parent / "golden" / f"{name}.txt"

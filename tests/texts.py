@@ -13,12 +13,12 @@ def apart(texts: Sequence[str]) -> dict[str, pa.Array]:
     return dict(zip(templates.NAMES, found.flatten(), strict=True))
 
 
-def spelt(ranges: pa.Table) -> pa.Table:
+def with_texts(ranges: pa.Table) -> pa.Table:
     """Put the texts of some ranges together in their column `text`."""
     place = ranges.column_names.index("text")
     return ranges.set_column(place, "text", templates.spell(templates.texts_of_table(ranges)))
 
 
 def texts(ranges: pa.Table) -> list[str]:
-    found: list[str] = spelt(ranges).column("text").to_pylist()
+    found: list[str] = with_texts(ranges).column("text").to_pylist()
     return found

@@ -31,7 +31,7 @@ def library_of(table: Table, capture: Capture | None = None) -> str | None:
     A single op or kernel of PyTorch is enough for PyTorch: programs also mix libraries. So is a
     range of torch.profiler's: all kernels may be in graphs, where none has an op.
     """
-    op = table.numbered("op")
+    op = table.dictionary_array("op")
     names = _names(table)
     of_profiler = capture is not None and capture.tool == "kineto" and capture.ranges.num_rows
     if of_profiler or op.null_count < len(op) or any(map(_PYTORCH.search, names)):

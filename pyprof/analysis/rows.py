@@ -101,7 +101,7 @@ class Query:
         return tuple(COLUMNS[name] for name in self.names) if self.by is None else ()
 
     @property
-    def numbered(self) -> tuple[Condition, ...]:
+    def conditions_on_numbers(self) -> tuple[Condition, ...]:
         """The conditions on numbers that continue across captures: known once all are read.
 
         Groups have none: the rows to group are chosen in each capture by itself.
@@ -176,7 +176,9 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
 
         table = with_steps(source)
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
-    chosen = where.rows(table, [one for one in asked.where if one not in asked.numbered])
+    chosen = where.rows(
+        table, [one for one in asked.where if one not in asked.conditions_on_numbers]
+    )
     if asked.by is not None:
         data = (
             params.grouped(table, chosen)
@@ -203,7 +205,7 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
-    if asked.numbered:
+    if asked.conditions_on_numbers:
         values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED} | _known(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
@@ -260,10 +262,12 @@ _NS, _WHY, _KERNEL = "time of rows", "reason of rows", "kernels"
 
 def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
     """Apply the conditions on numbers that continue, when all captures have been read."""
-    if not asked.numbered:
+    if not asked.conditions_on_numbers:
         return answer
     data = answer.data.combine_chunks()
-    holds = [one.holds(data.column(one.name).combine_chunks()) for one in asked.numbered]
+    holds = [
+        one.holds(data.column(one.name).combine_chunks()) for one in asked.conditions_on_numbers
+    ]
     data = data.filter(pa.array(np.logical_and.reduce(holds)))
     ns, why, kernels = (one_chunk(data.column(name)) for name in (_NS, _WHY, _KERNEL))
     known = sum_coverage(
@@ -278,7 +282,7 @@ def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
 
 def _first(data: pa.Table, asked: Query) -> pa.Table:
     """Keep the rows that can be among those shown, in their order."""
-    if asked.numbered:
+    if asked.conditions_on_numbers:
         return data
     if asked.sort is None:
         return data.slice(0, asked.top)

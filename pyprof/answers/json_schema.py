@@ -54,7 +54,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def spelt() -> str:
+def format_schema() -> str:
     """Format the schema as the text of its file."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 

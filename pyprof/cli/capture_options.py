@@ -224,5 +224,5 @@ def _extra_files(places: Sequence[str], kinds: Sequence[str]) -> dict[str, Any]:
 def _absolute(place: str) -> str:
     """Return a path that any process can read; messages show it as given."""
     absolute = str(Path(place).absolute())
-    overwrite_guard.current().spelt(absolute, place.rstrip("/") or place)
+    overwrite_guard.current().remember_spelling(absolute, place.rstrip("/") or place)
     return absolute

@@ -112,6 +112,6 @@ def with_memory(job: Ranks, paths: Sequence[str]) -> Ranks:
     """Add the peaks of the memory recorded with the captures, if any."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - it loads Arrow
     from pyprof.answers.memory_answer import rank_memory  # noqa: PLC0415 - as above
-    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+    from pyprof.inputs.memory_recordings import read_with_captures  # noqa: PLC0415 - as above
 
-    return replace(job, memory=tuple(map(rank_memory, highest_first(beside(paths)))))
+    return replace(job, memory=tuple(map(rank_memory, highest_first(read_with_captures(paths)))))

@@ -119,6 +119,6 @@ def command(
 def memory_peak(paths: Sequence[str]) -> MemoryPeak | None:
     """Describe the highest peak of the memory recorded with the captures, if any was."""
     from pyprof.analysis.memory.held_memory import highest_peak  # noqa: PLC0415 - as above
-    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+    from pyprof.inputs.memory_recordings import read_with_captures  # noqa: PLC0415 - as above
 
-    return highest_peak(beside(paths))
+    return highest_peak(read_with_captures(paths))

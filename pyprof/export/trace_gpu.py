@@ -99,7 +99,7 @@ def work(
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
     kind = records.dictionary("kind")
-    texts = {key: encode(table.numbered(key)) for key in ("op", "layer", "line", "bound")}
+    texts = {key: encode(table.dictionary_array(key)) for key in ("op", "layer", "line", "bound")}
     texts |= {key: records.dictionary(key) for key in ("grid", "block")}
     numbers = {key: records.arrow(column) for key, column in (
         ("device", "device"), ("corr", "corrId"), ("regs", "regs"), ("smem", "smem"),
@@ -172,7 +172,7 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     If the capture has several windows, each is a slice around them.
     """
     paths, path_of = _paths(table)
-    op = encode(table.numbered("op"))
+    op = encode(table.dictionary_array("op"))
     for track in tracks:
         runs = _runs(table, in_order(table.records, track.stream), path_of, op.index)
         for level, name, start, end in _nested(runs, paths, [*op.values, None]):

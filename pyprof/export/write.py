@@ -15,7 +15,7 @@ from pyprof import schema
 from pyprof.analysis.summary.phases import with_steps
 from pyprof.errors import PyprofError
 from pyprof.export import Part
-from pyprof.frame import as_arrow, numbered
+from pyprof.frame import as_arrow, encoded_column
 from pyprof.inputs.source import STAGES, items, load, map_reduce
 from pyprof.process import atomic_files
 from pyprof.prof.group import counts, renumber
@@ -67,7 +67,7 @@ def _compact(table: Table) -> pa.Table:
 
 def _recorded(records: Records, name: str) -> pa.Array:
     is_text = pa.types.is_string(schema.PARQUET.field(name).type)
-    return records.dictionary(name).numbered() if is_text else numbered(records, name)
+    return records.dictionary(name).dictionary_array() if is_text else encoded_column(records, name)
 
 
 def _held_values(column: Column, table: Table) -> pa.Array:

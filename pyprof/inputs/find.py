@@ -140,12 +140,16 @@ def _expand(source: str) -> list[str]:
 def _remember(files: FileSystem, source: str) -> None:
     """Have messages name files as the user did; for a pattern, relative to its folder."""
     if is_url(source) or not has_magic(source) or files.is_file(source):
-        overwrite_guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
+        overwrite_guard.current().remember_spelling(
+            files.absolute(source), source.rstrip("/") or source
+        )
         return
     folders = "".join(
         f"{name}/" for name in takewhile(lambda name: not has_magic(name), source.split("/"))
     )
-    overwrite_guard.current().spelt(files.absolute(folders or ".").rstrip("/") + "/", folders)
+    overwrite_guard.current().remember_spelling(
+        files.absolute(folders or ".").rstrip("/") + "/", folders
+    )
 
 
 def _matching(files: FileSystem, match: str) -> list[str]:

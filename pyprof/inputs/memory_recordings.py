@@ -57,7 +57,7 @@ def _expand(source: str) -> list[str]:
 _RECORDED = re.compile(rb'"profile_memory"\s*:\s*([01])\b')
 
 
-def beside(sources: Iterable[str]) -> Iterator[Recorded]:
+def read_with_captures(sources: Iterable[str]) -> Iterator[Recorded]:
     """Read the memory recorded with captures, if any: snapshots beside them, memory events.
 
     Skips remote and unreadable captures: the caller asked for something else, memory is a bonus.

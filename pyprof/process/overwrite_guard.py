@@ -66,7 +66,7 @@ class Guard:
         if self.target is not None:
             self._check_not_input(self.target)
 
-    def spelt(self, place: str, source: str) -> None:
+    def remember_spelling(self, place: str, source: str) -> None:
         """Remember the user's spelling of a path, or of a prefix of what is read (`FOLDER/`)."""
         if place != source:
             self.given[place] = source

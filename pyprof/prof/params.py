@@ -40,7 +40,7 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     `calls` are op calls, each of any number of kernels; `rates` are the FLOP/s of these calls.
     """
     chosen = np.arange(table.records.rows) if rows is None else np.flatnonzero(rows)
-    keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).numbered()]
+    keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).dictionary_array()]
     first, group = combinations(*(codes[chosen] for codes in _codes(keys)))
     count = len(first)
     pairs, call = combinations(group, table.costs.call[chosen])

@@ -68,7 +68,9 @@ class Table:
     override: Override = field(default_factory=Override)
     steps: StepRows | None = None
     """The steps of the rows, where they were looked for."""
-    _numbered: dict[str, pa.DictionaryArray] = field(default_factory=dict, init=False, repr=False)
+    _dictionary_arrays: dict[str, pa.DictionaryArray] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _own_or_forward: dict[str, DictionaryColumn] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -138,14 +140,14 @@ class Table:
             self._own_or_forward[name] = DictionaryColumn(index, values)
         return self._own_or_forward[name]
 
-    def numbered(self, name: str) -> pa.DictionaryArray:
+    def dictionary_array(self, name: str) -> pa.DictionaryArray:
         """A text column, dictionary-encoded and cached: several readers ask for it.
 
         Not for columns of steps, which are looked for after the table is made.
         """
-        if name not in self._numbered:
-            self._numbered[name] = COLUMNS[name].numbered(self)
-        return self._numbered[name]
+        if name not in self._dictionary_arrays:
+            self._dictionary_arrays[name] = COLUMNS[name].dictionary_array(self)
+        return self._dictionary_arrays[name]
 
     # --- kernels ---------------------------------------------------------------------------------
 

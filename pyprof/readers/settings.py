@@ -24,7 +24,7 @@ OURS = ".graphs"
 """Precedes the suffix of a trace of the capture of graphs that `pyprof capture` wrote."""
 
 
-def beside(path: Path) -> Path:
+def own_captures_path(path: Path) -> Path:
     """Return where `pyprof capture` writes how the graphs of a trace were captured."""
     stem, dot, suffix = path.name.partition(".")
     return path.parent / CAPTURE_TRACES / f"{stem}{OURS}{dot}{suffix}"

@@ -113,8 +113,8 @@ def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
 def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
     """Yield what formats a column: its key, then its values."""
     column, kind = records.columns[name], schema.RECORD.field(name).type
-    if (numbered := records.numbered(name)) is not None:
-        yield from _lists(key, '"', numbered, _texts)
+    if (lists := records.template_lists(name)) is not None:
+        yield from _lists(key, '"', lists, _texts)
     elif isinstance(column, DictionaryColumn) or kind not in (pa.int64(), pa.list_(pa.int64())):
         column = records.dictionary(name)
         texts = [key + orjson.dumps(value).decode() for value in column.values]

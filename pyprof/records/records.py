@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import first_index, lists
-from pyprof.marker import templates as numbered
+from pyprof.marker import templates as texts_with_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ class DictionaryColumn:
         values = pa.array(self.values, kind)
         return values.take(self.arrow_index())
 
-    def numbered(self) -> pa.DictionaryArray:
+    def dictionary_array(self) -> pa.DictionaryArray:
         """Return texts as an Arrow dictionary array of distinct values."""
         return pa.array(self.values, pa.string()).dictionary_encode().take(self.arrow_index())
 
@@ -82,7 +82,7 @@ class DictionaryColumn:
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | DictionaryColumn"
 
-NUMBERED = pa.list_(numbered.NUMBERED)
+NUMBERED = pa.list_(texts_with_numbers.NUMBERED)
 """The type of a column of lists of texts that are assembled only when they are written."""
 
 
@@ -106,7 +106,7 @@ class Records:
             return column.to_arrow(kind)
         column = one_chunk(column)
         if column.type == NUMBERED:
-            return spelt(column)
+            return plain_lists(column)
         return column if column.type == kind else column.cast(kind)
 
     def cut(self, name: str) -> Callable[[int, int], pa.Array]:
@@ -114,9 +114,9 @@ class Records:
 
         Texts that are stored as templates and numbers are assembled for these rows only.
         """
-        texts = self.numbered(name)
+        texts = self.template_lists(name)
         if texts is not None:
-            return lambda start, length: spelt(texts.slice(start, length))
+            return lambda start, length: plain_lists(texts.slice(start, length))
         column = self.columns.get(name)
         if column is None or isinstance(column, DictionaryColumn):
             cut_plain: Callable[[int, int], pa.Array] = self.arrow(name).slice
@@ -124,7 +124,7 @@ class Records:
         values, kind = one_chunk(column), schema.PARQUET.field(name).type
         return lambda start, length: values.slice(start, length).cast(kind)
 
-    def numbered(self, name: str) -> pa.ListArray | None:
+    def template_lists(self, name: str) -> pa.ListArray | None:
         """Return a column of lists of texts that is stored as `NUMBERED`; None for another."""
         column = self.columns.get(name)
         if column is None or isinstance(column, DictionaryColumn) or column.type != NUMBERED:
@@ -133,14 +133,14 @@ class Records:
 
     def text_bytes(self, name: str) -> int:
         """Estimate the length of all texts of a column stored as `NUMBERED`; 0 for any other."""
-        texts = self.numbered(name)
-        return 0 if texts is None else numbered.length(texts.flatten())
+        texts = self.template_lists(name)
+        return 0 if texts is None else texts_with_numbers.length(texts.flatten())
 
     def templates(self) -> DictionaryColumn:
         """Return the texts of PyTorch's own ranges without their numbers."""
         if "seqTemplate" in self.columns:
             return self.dictionary("seqTemplate")
-        column = self.numbered("seqMarker")
+        column = self.template_lists("seqMarker")
         column = apart(self.arrow("seqMarker")) if column is None else column
         return encode(_map_texts(column, lambda texts: texts.field("text")))
 
@@ -216,12 +216,12 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def apart(column: pa.Array) -> pa.Array:
     """Convert lists of texts to `NUMBERED`."""
-    return _map_texts(column, numbered.split)
+    return _map_texts(column, texts_with_numbers.split)
 
 
-def spelt(column: pa.Array) -> pa.Array:
+def plain_lists(column: pa.Array) -> pa.Array:
     """Convert `NUMBERED` to lists of plain texts."""
-    return _map_texts(column, numbered.spell)
+    return _map_texts(column, texts_with_numbers.spell)
 
 
 def _map_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:

@@ -7,7 +7,7 @@ import pytest
 from pyprof.analysis.time.timeline import BLOCKING
 from tests.analysis.captures import Work, capture, trace, training, write_dict
 from tests.commands import run
-from tests.golden import beside, check
+from tests.golden import check, golden_path
 
 TRAIN = "".join(
     [*(f"# {n}\n" for n in range(1, 16)), "def train(net, data):\n", "    total = 0\n",
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
 def test_lines_beside_the_source(project: Path) -> None:
     done = run("lines", "--source", project / "src", project / "net.dict")
     assert (done.code, done.stderr) == (0, "")
-    check(beside(__file__, "lines-small"), done.stdout)
+    check(golden_path(__file__, "lines-small"), done.stdout)
 
 
 def test_a_file_without_lines_says_what_records_them() -> None:
@@ -45,7 +45,7 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = run("lines", "--source", empty, project / "net.dict")
-    check(beside(__file__, "lines-no-source"), done.stdout)
+    check(golden_path(__file__, "lines-no-source"), done.stdout)
 
 
 @pytest.mark.few(1)
@@ -60,7 +60,7 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
     done = run("lines", "-q", "--source", tmp_path, captures / file)
     assert (done.code, done.stderr) == (0, "")
-    check(beside(__file__, f"lines-{name}"), done.stdout)
+    check(golden_path(__file__, f"lines-{name}"), done.stdout)
 
 
 @pytest.mark.few(2)

@@ -337,9 +337,9 @@ def test_warnings_of_json_name_inputs_as_given(here: Path) -> None:
 
 def test_only_whole_paths_are_spelt_as_given() -> None:
     known = overwrite_guard.Guard()
-    known.spelt("/data/a", "a")
-    known.spelt("/data/a/b.json", "./a/b.json")
-    known.spelt("/cwd/", "")
+    known.remember_spelling("/data/a", "a")
+    known.remember_spelling("/data/a/b.json", "./a/b.json")
+    known.remember_spelling("/cwd/", "")
     assert known.restore_user_paths("/data/a: x") == "a: x"
     assert known.restore_user_paths("in /data/a.") == "in a."
     assert (

@@ -13,7 +13,7 @@ from pyprof.parse import parse_file
 from pyprof.readers import nsys
 from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db, table, write_tables
 from tests.damage import sql
-from tests.texts import spelt, texts
+from tests.texts import texts, with_texts
 
 WORK = (
     Work("gemm<(int)128>", at=(1000, 1100), call=(10, 20)),
@@ -31,7 +31,7 @@ RANGES = (
 
 def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
     """Return some columns as a set in order: row order means nothing."""
-    found = spelt(found) if "text" in names else found
+    found = with_texts(found) if "text" in names else found
     return sorted((tuple(row.values()) for row in found.select(names).to_pylist()), key=repr)
 
 

@@ -37,5 +37,5 @@ def test_a_carried_function_has_the_settings_of_where_it_was_made() -> None:
 
 
 def test_graphs_of_a_trace_are_captured_in_a_folder_next_to_it() -> None:
-    ours = settings.beside(Path("run/trace.pt.json.gz"))
+    ours = settings.own_captures_path(Path("run/trace.pt.json.gz"))
     assert ours == Path("run/capture_traces/trace.graphs.pt.json.gz")

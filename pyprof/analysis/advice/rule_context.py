@@ -148,12 +148,12 @@ class RuleContext:
     @cached_property
     def op(self) -> DictionaryColumn:
         """The op of each row, as the table shows it."""
-        return encode(self.table.numbered("op"))
+        return encode(self.table.dictionary_array("op"))
 
     @cached_property
     def line(self) -> DictionaryColumn:
         """The user's source line of each row."""
-        return encode(self.table.numbered("line"))
+        return encode(self.table.dictionary_array("line"))
 
     @cached_property
     def lane(self) -> Int64Array:
@@ -226,7 +226,7 @@ class RuleContext:
     @cached_property
     def why(self) -> DictionaryColumn:
         """The column `why`, without its note on rows above their peak."""
-        why_texts = encode(COLUMNS["why"].numbered(self.table))
+        why_texts = encode(COLUMNS["why"].dictionary_array(self.table))
         return DictionaryColumn(
             why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values]
         )
@@ -480,7 +480,7 @@ class RuleContext:
         if elsewhere is not None and not self.of_pytorch:
             action = elsewhere
         op, line, kernel = (
-            self.table.numbered(column).take(pa.array(rows)).cast(pa.string())
+            self.table.dictionary_array(column).take(pa.array(rows)).cast(pa.string())
             for column in ("op", "line", "kernel")
         )
         weights = self.ns[rows] if weight is None else weight

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof.arrays import ints
 from pyprof.marker.user_ranges import is_step, step_name
-from pyprof.prof.columns.column_values import spelt
+from pyprof.prof.columns.column_values import format_distinct
 from pyprof.records.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _op(table: Table) -> pa.DictionaryArray:
     """Name the op with its direction; work without an op is named by its kernel."""
-    columns = [table.numbered(name) for name in ("op", "dir", "kernel")]
+    columns = [table.dictionary_array(name) for name in ("op", "dir", "kernel")]
     number = number_combinations(*(ints(column.indices) for column in columns))
     first = pa.array(first_rows(number))
     op, part, kernel = (column.take(first).cast(pa.string()) for column in columns)
@@ -51,11 +51,11 @@ def _layer(layers: Sequence[str]) -> str | None:
 
 KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {
     "op": _op,
-    "shape": lambda table: spelt(table.records.dictionary("sizes"), _shape),
-    "dtype": lambda table: spelt(table.records.dictionary("dtypes"), _dtype),
-    "layer": lambda table: spelt(table.own_or_forward("layer"), _layer),
-    "line": lambda table: table.numbered("line"),
-    "kernel": lambda table: table.numbered("kernel"),
+    "shape": lambda table: format_distinct(table.records.dictionary("sizes"), _shape),
+    "dtype": lambda table: format_distinct(table.records.dictionary("dtypes"), _dtype),
+    "layer": lambda table: format_distinct(table.own_or_forward("layer"), _layer),
+    "line": lambda table: table.dictionary_array("line"),
+    "kernel": lambda table: table.dictionary_array("kernel"),
 }
 """What rows can be matched by."""
 

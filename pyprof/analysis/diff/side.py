@@ -216,7 +216,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     return Side(
         gpus=gpus(source),
         keys=keys,
-        names_ops=table.numbered("op").null_count < records.rows,
+        names_ops=table.dictionary_array("op").null_count < records.rows,
         steps=steps.without_rows(loop_steps),
         chosen=picked,
         whole=in_total,

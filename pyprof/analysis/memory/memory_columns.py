@@ -30,9 +30,9 @@ def highest_device(asked: Query, paths: Sequence[str]) -> DeviceMemory | None:
     if not asked.of_memory:
         return None
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - seldom asked for
-    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+    from pyprof.inputs.memory_recordings import read_with_captures  # noqa: PLC0415 - as above
 
-    return next(iter(highest_first(beside(paths))), None)
+    return next(iter(highest_first(read_with_captures(paths))), None)
 
 
 def with_memory(

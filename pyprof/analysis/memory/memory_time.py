@@ -27,11 +27,11 @@ class LayerWork:
 
     def __init__(self, source: Source) -> None:
         table = with_steps(source)
-        forward = encode(table.numbered("dir")).is_in("fprop")
+        forward = encode(table.dictionary_array("dir")).is_in("fprop")
         step = np.zeros(0, int) if table.steps is None else table.steps.of_row
         if (step >= 0).any():  # an evaluation beside the steps repeats the layers
             forward = forward & (step >= 0)
-        self._layer, self._forward = encode(table.numbered("module")), forward
+        self._layer, self._forward = encode(table.dictionary_array("module")), forward
         self._time = np.where(forward, table.duration_ns, 0).astype(np.float64)
         flops = table.costs.flops
         self._flops = np.where(forward, np.maximum(flops, 0), 0).astype(np.float64)
@@ -50,13 +50,13 @@ class LayerWork:
         return (None if (self._unknown & rows).any() and not flops else flops), time_ns
 
 
-def beside(
+def join_memory_and_time(
     by: Mapping[str, Sequence[HeldMemory]], source: Source
 ) -> dict[str, tuple[TimedMemory, ...]]:
     """Join memory and time, by op, line and layer; what holds most comes first."""
     table = source.table
     return {
-        key: _joined(by[key], encode(table.numbered(column)), table.duration_ns)
+        key: _joined(by[key], encode(table.dictionary_array(column)), table.duration_ns)
         for key, column in _COLUMN.items()
         if key in by
     }

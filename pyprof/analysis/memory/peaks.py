@@ -14,7 +14,7 @@ from pyprof.analysis.memory.held_memory import (
     held_stacks,
 )
 from pyprof.analysis.memory.memory_changes import checkpoints, possible_changes
-from pyprof.analysis.memory.memory_time import LayerWork, beside
+from pyprof.analysis.memory.memory_time import LayerWork, join_memory_and_time
 from pyprof.answers.memory_answer import (
     DeviceMemory,
     HeldAt,
@@ -151,7 +151,7 @@ def _device(
         out_of_memory=tuple(_oom(device, event) for event in device.ooms[-_MAX_OOMS:]),
         changes=possible_changes(history) if device.of_tensors else (),
         checkpoints=checkpoints(history, work) if device.of_tensors else (),
-        beside_time=None if source is None else beside(by, source),
+        beside_time=None if source is None else join_memory_and_time(by, source),
         categories=(*history.labels["category"].names, "unknown"),
         timeline=_timeline(history, window),
         notes=device.notes,

@@ -23,7 +23,7 @@ from pyprof.answers.lines_answer import Lines
 from pyprof.answers.memory_answer import rank_memory
 from pyprof.answers.report_answer import HighestMemory, KernelTime, Report
 from pyprof.inputs import trial_folder
-from pyprof.inputs.memory_recordings import beside, recordings
+from pyprof.inputs.memory_recordings import read_with_captures, recordings
 from pyprof.records.merging import merge_unique, merged_by
 from pyprof.records.records import distinct
 
@@ -124,7 +124,7 @@ def _memory(source: Source, view: Overview, snapshot: str | None) -> HighestMemo
     if snapshot is not None:
         recorded = recordings([snapshot], source.capture)
     else:
-        recorded = beside([] if source.origin is None else [source.origin])
+        recorded = read_with_captures([] if source.origin is None else [source.origin])
     devices = highest_first(recorded, source, None if shown is None else shown.window)
     if not devices:
         return None

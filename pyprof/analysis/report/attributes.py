@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.summary.source_lines import user_lines
 from pyprof.answers.report_answer import ATTRIBUTES, STACK_SEPARATOR
-from pyprof.prof.columns.column_values import spelt
+from pyprof.prof.columns.column_values import format_distinct
 from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:
@@ -54,9 +54,13 @@ def row_attributes(table: Table, rows: Mask | None = None) -> RowAttributes:
 
 def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
     """The texts of each row that distinguish it from others."""
-    own = {name: table.numbered(name) for name in ATTRIBUTES if name not in ("stack", "layer")}
-    stack = spelt(table.own_or_forward("trace"), _spelt_stack)
-    layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None)
+    own = {
+        name: table.dictionary_array(name) for name in ATTRIBUTES if name not in ("stack", "layer")
+    }
+    stack = format_distinct(table.own_or_forward("trace"), _spelt_stack)
+    layer = format_distinct(
+        table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None
+    )
     columns = {**own, "stack": stack, "layer": layer}
     return {name: columns[name] for name in ATTRIBUTES}
 

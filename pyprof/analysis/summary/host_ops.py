@@ -98,8 +98,8 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
     np.subtract.at(own, nest.parent, length)
     calls = pa.table(
         {
-            "op": DictionaryColumn(number, ranges.names).numbered(),
-            "line": DictionaryColumn(ranges.line, ranges.lines).numbered(),
+            "op": DictionaryColumn(number, ranges.names).dictionary_array(),
+            "line": DictionaryColumn(ranges.line, ranges.lines).dictionary_array(),
             "cpu_calls": once.astype(np.int64),
             "cpu_self": own[:-1],
             "cpu_total": length * once,

@@ -56,7 +56,7 @@ def sums(table: Table, names: Sequence[str], rows: Mask | None = None) -> pa.Tab
     """
     ones = np.broadcast_to(np.int64(1), len(table.duration_ns))
     amounts = chain([("calls", ones), ("ns", table.duration_ns)], _work(table))
-    return add_up_rows({name: table.numbered(name) for name in names}, amounts, rows)
+    return add_up_rows({name: table.dictionary_array(name) for name in names}, amounts, rows)
 
 
 def _work(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
@@ -119,7 +119,7 @@ def op_sums(
     that time, `step_ns`, of each group; it is None without.
     """
     every = np.ones(table.records.rows, bool) if rows is None else rows
-    texts = {name: text.numbered() for name, text in _texts(table)}
+    texts = {name: text.dictionary_array() for name, text in _texts(table)}
     amounts = {
         "calls": table.named_call,
         "kernels": np.ones(table.records.rows, np.int64),
@@ -224,12 +224,12 @@ def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
 def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     """The columns that rows are grouped by, and those whose largest value a group gets."""
     kernel = _kernel(table)
-    op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
+    op, name, tc = (encode(table.dictionary_array(name)) for name in ("op", "kernel", "tc"))
     classified = tc.matches(lambda value: value != "-")
     yield "op", op
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
-    line = encode(table.numbered("line"))
+    line = encode(table.dictionary_array("line"))
     # The innermost layer of each row; except in a module's path, numbers in it become N.
     layer = table.own_or_forward("layer")
     indices: dict[str, int] = {}
@@ -241,10 +241,10 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "range", _where((op.index < 0) & (line.index < 0), innermost_range)
     yield "line", line
     yield "tc", _where(kernel & classified, tc)
-    yield "bound", _where(kernel, encode(table.numbered("bound")))
+    yield "bound", _where(kernel, encode(table.dictionary_array("bound")))
     yield "reason", table.costs.why_unknown
     yield "above", above_peak(table, _FAR_ABOVE)
-    yield "dir", encode(table.numbered("dir"))
+    yield "dir", encode(table.dictionary_array("dir"))
 
 
 _DIGITS = re.compile(r"\d+")

@@ -53,7 +53,7 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
     chosen = np.ones(len(table.duration_ns), bool) if rows is None else rows
     costs = table.costs
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
-    keys = {name: table.numbered(name) for name in _KEYS_BY_LINE}
+    keys = {name: table.dictionary_array(name) for name in _KEYS_BY_LINE}
     ops = add_up_rows(keys, _numbers(table), works)
     return Achieved(ops, int(table.duration_ns[chosen].sum()), _weights(table, chosen))
 

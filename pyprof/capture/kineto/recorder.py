@@ -23,7 +23,7 @@ from pyprof.capture.kineto.script_profilers import ScriptTrace
 from pyprof.capture.kineto.torch_settings import quiet_kineto
 from pyprof.capture.kineto.trace_file import write_trace
 from pyprof.errors import reason
-from pyprof.readers.settings import beside
+from pyprof.readers.settings import own_captures_path
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Recorder:
         events = None if self._monitor is None else self._monitor.events
         written = write_trace(self._recorded, path, events=events)
         if written:
-            self._write_captures(beside(path))
+            self._write_captures(own_captures_path(path))
         return written
 
     def _write_captures(self, path: Path) -> None:

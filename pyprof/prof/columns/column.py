@@ -63,7 +63,7 @@ class Column:
         column = self.held(table)
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
-    def numbered(self, table: Table) -> pa.DictionaryArray:
+    def dictionary_array(self, table: Table) -> pa.DictionaryArray:
         """The texts, dictionary-encoded."""
         column = self.held(table)
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -55,17 +55,19 @@ def standard_errors(table: Table, *counters: str) -> pa.Array:
         return floats(100 * table.measured.values(f"{name}_err") / table.measured.values(name))
 
 
-def spelt(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:
+def format_distinct(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:
     """Format each distinct value once; a null stays null."""
-    spelt = [spell(value) if value is not None else None for value in coded.values]
-    return DictionaryColumn(coded.index, spelt).numbered()
+    formatted = [spell(value) if value is not None else None for value in coded.values]
+    return DictionaryColumn(coded.index, formatted).dictionary_array()
 
 
-def spelt_lists(lists: pa.Array) -> pa.Array:
+def format_lists(lists: pa.Array) -> pa.Array:
     """Format lists of numbers with commas; null for an empty list."""
     flat = lists.values.cast(pa.string())
-    spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
-    return pc.if_else(pc.equal(spelt, ""), None, spelt)
+    formatted = pc.binary_join(
+        pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ","
+    )
+    return pc.if_else(pc.equal(formatted, ""), None, formatted)
 
 
 def commas(numbers: Sequence[int]) -> str | None:
@@ -91,7 +93,7 @@ def ops(table: Table) -> pa.Array:
     backward = table.records.dictionary("dir").is_in("bprop")
     bias = np.where(backward, inner.is_in("reduction"), inner.is_in("pointwise"))
     index = np.where(linear & bias, len(names), index)
-    return DictionaryColumn(index, [*names, "bias"]).numbered()
+    return DictionaryColumn(index, [*names, "bias"]).dictionary_array()
 
 
 def params(costs: Costs) -> pa.Array:
@@ -101,9 +103,9 @@ def params(costs: Costs) -> pa.Array:
         spelt = (f"{key}={value}".replace(" ", "") for key, value in params.items())
         return "".join(f"{each}," for each in spelt) or None
 
-    return costs.params.map(formatted).numbered()
+    return costs.params.map(formatted).dictionary_array()
 
 
 def via(table: Table) -> pa.Array:
     """Say how each row's op was found."""
-    return with_counters(table.records.dictionary("via"), table.measured).numbered()
+    return with_counters(table.records.dictionary("via"), table.measured).dictionary_array()

@@ -62,7 +62,7 @@ def peaks(table: Table) -> pa.Array:
     number = classified.index.astype(np.int64)
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
     placed = np.isfinite(table.roofline.share)
-    return DictionaryColumn(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
+    return DictionaryColumn(np.where(placed, nearer, -1), [*flops, *memory]).dictionary_array()
 
 
 def _label(rate: object) -> str | None:
@@ -88,7 +88,7 @@ def reasons(table: Table) -> pa.Array:
     first, both = combinations(above.index, reason.index)
     pairs = [(above.at(row), reason.at(row)) for row in first.tolist()]
     spelt = ["; ".join(text for text in pair if text) for pair in pairs]
-    return DictionaryColumn(both, [text or None for text in spelt]).numbered()
+    return DictionaryColumn(both, [text or None for text in spelt]).dictionary_array()
 
 
 def _where(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:

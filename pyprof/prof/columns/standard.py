@@ -48,43 +48,45 @@ _COLUMNS = (
     Column("idx", "Idx", INT, 7, "Row number, from 1, in the order of the file.",
            lambda table: values.row_numbers(table.records)),
     Column("seq", "SeqId", NUMBERS, 7, "PyTorch's sequence number.",
-           lambda table: values.spelt_lists(table.records.arrow("seqId"))),
+           lambda table: values.format_lists(table.records.arrow("seqId"))),
     Column("altseq", "AltSeqId", NUMBERS, 7, "Other sequence numbers of the kernel.",
-           lambda table: values.spelt_lists(table.records.arrow("altSeqId"))),
+           lambda table: values.format_lists(table.records.arrow("altSeqId"))),
     Column("tid", "TId", INT, 12, "Thread that launched it.", _recorded("tid")),
     Column("layer", "Layer", TEXT, 10, "Layers around it, outermost first.",
-           lambda table: values.spelt(
+           lambda table: values.format_distinct(
                table.own_or_forward("layer"), lambda names: ":".join(names) or None)),
     Column("trace", "Trace", TEXT, 25,
            "Call stack, outermost first, without the framework's frames.",
-           lambda table: values.spelt(
+           lambda table: values.format_distinct(
                table.own_or_forward("trace"), lambda lines: ",".join(lines) or None)),
     Column("dir", "Direction", TEXT, 5, "Part of the step: fprop, bprop, optim, comm, copy.",
-           lambda table: values.spelt(table.records.dictionary("dir"), lambda text: text or None),
+           lambda table: values.format_distinct(
+               table.records.dictionary("dir"), lambda text: text or None),
            choices=("fprop", "bprop", "optim", "comm", "copy")),
     Column("sub", "Sub", INT, 3, "Position among the kernels of one sequence number.",
            _recorded("subSeqId")),
     Column("mod", "Module", TEXT, 15, "Python module of the op that was called.",
-           lambda table: values.spelt(table.own_or_forward("mod"), values.outermost_module)),
+           lambda table: values.format_distinct(
+               table.own_or_forward("mod"), values.outermost_module)),
     Column("op", "Op", TEXT, 15,
            "The op that was called, a method with its class; `bias` for the bias of a linear.",
            lambda table: values.ops(table)),
     Column("kernel", "Kernel", TEXT, 0, "Short name of the kernel.",
-           lambda table: values.spelt(
+           lambda table: values.format_distinct(
                table.records.dictionary("kShortName"), lambda name: name.replace(" ", "_"))),
     Column("params", "Params", TEXT, 0, "The arguments that its op's cost was computed from.",
            lambda table: values.params(table.costs)),
     Column("sil", "Sil(ns)", INT, 10, "Time on the GPU, ns.", _recorded("kDuration"), unit="ns"),
     Column("tc", "TC", TEXT, 2,
            "Tensor Cores: 1 used, 0 not used, ? unknown from the name, - nothing for them to do.",
-           lambda table: table.classified.map(lambda entry: entry.tc.value).numbered(),
+           lambda table: table.classified.map(lambda entry: entry.tc.value).dictionary_array(),
            choices=("1", "0", "?", "-")),
     Column("device", "Device", INT, 3, "Number of the GPU.", _recorded("device")),
     Column("stream", "Stream", INT, 3, "CUDA stream.", _recorded("stream")),
     Column("grid", "Grid", NUMBERS, 12, "Thread blocks, x,y,z.",
-           lambda table: values.spelt(table.records.dictionary("grid"), values.commas)),
+           lambda table: values.format_distinct(table.records.dictionary("grid"), values.commas)),
     Column("block", "Block", NUMBERS, 12, "Threads in a block, x,y,z.",
-           lambda table: values.spelt(table.records.dictionary("block"), values.commas)),
+           lambda table: values.format_distinct(table.records.dictionary("block"), values.commas)),
     Column("flops", "FLOPs", INT, 12,
            "Its share of its op call's FLOPs; a fused multiply-add counts 2.",
            lambda table: arrays.or_null(table.costs.flops), unit="FLOP"),
@@ -112,19 +114,20 @@ _COLUMNS = (
     Column("phase", "Phase", TEXT, 8,
            "Prefill, decode or mixed; in training forward, backward, optimizer, communication or"
            " copy.",
-           lambda table: step_rows.phases(table).numbered()),
+           lambda table: step_rows.phases(table).dictionary_array()),
     Column("family", "Family", TEXT, 12,
            "Kind of computation, from its op, else from its kernel: GEMM, attention, norm, copy...",
-           lambda table: kernel_families.families(table).numbered()),
+           lambda table: kernel_families.families(table).dictionary_array()),
     Column("kind", "Kind", TEXT, 6,
            "Kind of work: kernel, memcpy, memset, graph (a CUDA graph launch) or cpu.",
            _recorded("kind"), choices=("kernel", "memcpy", "memset", "graph", "cpu")),
     Column("line", "Line", TEXT, 25,
            "Your source line: the innermost one outside installed libraries.",
-           lambda table: values.spelt(table.own_or_forward("trace"), range_stacks.user_line)),
+           lambda table: values.format_distinct(
+               table.own_or_forward("trace"), range_stacks.user_line)),
     Column("module", "ModulePath", TEXT, 25,
            "The innermost layer: for pyprof's own ranges, the module's full path.",
-           lambda table: values.spelt(
+           lambda table: values.format_distinct(
                table.own_or_forward("layer"), lambda names: names[-1] if names else None)),
     Column("tflops", "TFLOP/s", FLOAT, 9, "FLOPs over time, 10^12 per second.",
            lambda table: values.floats(table.rates.flops_per_s / 1e12), unit="TFLOP/s"),
@@ -134,7 +137,7 @@ _COLUMNS = (
            lambda table: values.floats(table.rates.intensity), unit="FLOP/byte"),
     Column("bound", "Bound", TEXT, 8,
            "What limits it: compute, memory, or latency (too small to fill the device).",
-           lambda table: table.bound.numbered(), choices=("compute", "memory", "latency")),
+           lambda table: table.bound.dictionary_array(), choices=("compute", "memory", "latency")),
     Column("eff", "Eff(%)", FLOAT, 7,
            "Percent of the roofline: the larger share of peak FLOP/s and peak bandwidth."
            " Not clipped.",
@@ -203,6 +206,6 @@ _COLUMNS = (
            lambda table: values.floats(rates.energy_j(table) * 1e3), unit="mJ"),
     Column("counter", "Counter", TEXT, 8,
            "What measured it: ncu, joined, repeated (an equal kernel), args or samples.",
-           lambda table: table.measured.source.numbered()),
+           lambda table: table.measured.source.dictionary_array()),
 )  # fmt: skip
 COLUMNS = {column.name: column for column in _COLUMNS}

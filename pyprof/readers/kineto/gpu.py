@@ -27,7 +27,7 @@ from pyprof.readers.kineto.file.events import (
     all_args,
     joined,
     loads,
-    numbered,
+    number_distinct,
 )
 from pyprof.readers.kineto.op_texts import named
 
@@ -200,7 +200,7 @@ def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
     """Build the columns of grid and block."""
     columns = {}
     for key in ("grid", "block"):
-        number, pieces = numbered([getattr(a, key) for a in args])
+        number, pieces = number_distinct([getattr(a, key) for a in args])
         values = [None if piece == NO_JSON else loads(piece) for piece in pieces]
         sizes = [[*(value if isinstance(value, list) else ()), *[None] * 3] for value in values]
         for axis, letter in enumerate("xyz"):

@@ -90,7 +90,7 @@ class OpTexts:
     ) -> Written:
         """Write the texts of ops or annotations; NO_NUMBER is a missing number."""
         names = named(calls)
-        pieces = [events.numbered([*map(shape, args)]) for shape in _SHAPES]
+        pieces = [events.number_distinct([*map(shape, args)]) for shape in _SHAPES]
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)
         flags = ops + 2 * present + 4 * (seq == NO_NUMBER) + 8 * (op_id == NO_NUMBER)
         other = self._others(args, names)

@@ -225,7 +225,7 @@ class Ranges:
         values: Interned,
     ) -> Int64Array:
         """Return the number of each op's value; each distinct one is parsed once; -1 for none."""
-        code, pieces = events.numbered(raws)
+        code, pieces = events.number_distinct(raws)
         for piece in pieces:
             if piece not in known:
                 stated = None if piece == NO_JSON else events.loads(piece)

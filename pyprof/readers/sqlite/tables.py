@@ -107,7 +107,7 @@ class Database:
         try:
             stored_bytes = self._file.stat().st_size
             with suppress(OSError):
-                stored_bytes += beside(self._file, WAL).stat().st_size
+                stored_bytes += sqlite_companion(self._file, WAL).stat().st_size
             for batch in _query(self._file, f'SELECT {select} FROM "{table}"'):  # noqa: S608 - as probed
                 rows += batch.num_rows
                 if rows > stored_bytes // _ROW_BYTES:  # if pages contain each other
@@ -142,9 +142,9 @@ def _connection(file: Path) -> tuple[str, Sequence[str]]:
     with suppress(OSError), file.open("rb") as stream:
         header = stream.read(_VERSIONS.stop)
     has_log = header[_VERSIONS] == _WRITE_AHEAD
-    if not has_log or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
+    if not has_log or sqlite_companion(file, INDEX).exists():  # SQLite writes nothing, or wrote it
         return uri, ()
-    if not beside(file, WAL).exists():  # safe: no program is writing
+    if not sqlite_companion(file, WAL).exists():  # safe: no program is writing
         return f"{uri}&immutable=1", ()
     if os.name != "posix":
         return uri, ()
@@ -175,7 +175,7 @@ WAL, INDEX = "-wal", "-shm"
 """Suffixes of files next to a database: the log, and its index."""
 
 
-def beside(file: Path, ending: str) -> Path:
+def sqlite_companion(file: Path, ending: str) -> Path:
     """Return the path of a file that SQLite keeps next to a database; `file` must be no link."""
     return file.with_name(f"{file.name}{ending}")
 

@@ -12,7 +12,7 @@ from pyprof import readers
 from pyprof.capture.kineto import recorder as recorders
 from pyprof.capture.kineto.recorder import Recorder
 from pyprof.capture.kineto.recording import watch_graphs
-from pyprof.readers.settings import beside
+from pyprof.readers.settings import own_captures_path
 from tests.texts import texts
 
 
@@ -157,7 +157,7 @@ def test_each_trace_of_a_folder_has_its_own_graph_captures(tmp_path: Path) -> No
     folder = tmp_path / "capture_traces"
     folder.mkdir()
     for one in (path, other):
-        beside(one).write_bytes(b"{}")
+        own_captures_path(one).write_bytes(b"{}")
     (folder / "bs_8.json").write_bytes(b"{}")
     found = captures.traces(path).files
     assert [file.path.name for file in found] == ["bs_8.json", "net.graphs.pt.trace.json.gz"]

@@ -37,7 +37,7 @@ def test_each_distinct_value_is_formatted_once() -> None:
         return value.upper() if isinstance(value, str) and value else None
 
     column = DictionaryColumn(np.array([0, 1, MISSING, 0]), ["a", ""])
-    assert values.spelt(column, spell).to_pylist() == ["A", None, None, "A"]
+    assert values.format_distinct(column, spell).to_pylist() == ["A", None, None, "A"]
     assert asked == ["a", ""]
 
 
@@ -45,7 +45,7 @@ def test_each_distinct_value_is_formatted_once() -> None:
 def test_lists_of_numbers_are_joined_with_commas(numbers: list[int], text: str | None) -> None:
     assert values.commas(numbers) == text
     lists = pa.array([None, numbers, [3]], pa.list_(pa.int64()))
-    assert values.spelt_lists(lists).to_pylist() == [None, text, "3"]
+    assert values.format_lists(lists).to_pylist() == [None, text, "3"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, launch, op, read, texts
-from tests.texts import spelt
+from tests.texts import with_texts
 
 GPU = kernel(1, 500)
 
@@ -24,7 +24,7 @@ def python(name: str, ts: float, dur: float) -> dict[str, Any]:
 
 def rows(folder: Path, events: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
     """Return start and end in microseconds, and the name that the text begins with."""
-    table = spelt(read(folder, [*events, GPU]).ranges).to_pylist()
+    table = with_texts(read(folder, [*events, GPU]).ranges).to_pylist()
     return [(r["start"] // 1000, r["end"] // 1000, r["text"].split(",")[0]) for r in table]
 
 

@@ -237,7 +237,7 @@ def all_args(event: Event) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:
+def number_distinct(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:
     """Number distinct pieces of JSON: the number of each, and the pieces by number."""
     if raws and raws[0] is NO_VALUE and raws.count(NO_VALUE) == len(raws):
         return np.zeros(len(raws), np.int64), [NO_JSON]

@@ -60,7 +60,7 @@ def is_one(path: Path) -> bool:
     return "annotation" in path.name.lower() or path.suffix in names.PICKLES
 
 
-def beside(trace: Path, rank: int | None) -> list[Path]:
+def find_annotations(trace: Path, rank: int | None) -> list[Path]:
     """Find a trace's files of annotations: next to it or, as torch writes them, a folder above.
 
     A rank in a file's name must be the trace's: `rank`, else the number that begins its name.

@@ -97,12 +97,12 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     """Find the traces of the capture of a trace's graphs: named by the user, or next to it."""
     named = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
-    ours = settings.beside(path).name
+    ours = settings.own_captures_path(path).name
     capture_files = CaptureFiles()
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
         _look(place, capture_files)
     if not named:
-        capture_files.annotations += graph_annotations.beside(path, rank)
+        capture_files.annotations += graph_annotations.find_annotations(path, rank)
     # A file that `pyprof capture` wrote for another trace of the folder belongs to that one.
     capture_files.files = [
         file

@@ -174,7 +174,7 @@ def write_aligned(columns: Sequence[Column], batches: Iterable[pa.Table], file: 
     """Write fields separated by blanks; unknown values are `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
-        texts = [spelt(batch.column(index)) for index in range(len(columns))]
+        texts = [format_values(batch.column(index)) for index in range(len(columns))]
         write_lines(file, pc.binary_join_element_wise(*texts, " "))
 
 
@@ -205,10 +205,12 @@ def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
         values = batch.column(index)
         if column.kind in (INT, FLOAT):
             scales = fitted.scales(column)
-            texts = pc.fill_null(scaled(values, column.unit), DASH) if scales else spelt(values)
+            texts = (
+                pc.fill_null(scaled(values, column.unit), DASH) if scales else format_values(values)
+            )
             yield pc.utf8_lpad(texts, size)
         else:
-            yield pc.utf8_rpad(_shorten(column, spelt(values), size), size)
+            yield pc.utf8_rpad(_shorten(column, format_values(values), size), size)
 
 
 _PATHS = ("layer", "trace", "line", "module")
@@ -235,7 +237,7 @@ def without_folders(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, r"^.*[/\\,]", "")
 
 
-def spelt(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def format_values(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Format values as texts of one line each: a user's layer may have any name."""
     if pa.types.is_string(values.type):
         values = pc.replace_substring_regex(values, sanitize.UNSAFE, " ")

@@ -16,9 +16,9 @@ from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
 from pyprof.quantities import DASH
 from pyprof.render.text.formatting import heading
 from pyprof.render.text.layout.fixed_width import (
+    format_values,
     header,
     scalable,
-    spelt,
     without_folders,
     write_lines,
 )
@@ -90,7 +90,7 @@ class _Shown:
 def _texts(column: Column, values: pa.ChunkedArray, *, scales: bool, full: bool) -> pa.Array:
     if scales:
         return pc.fill_null(scaled(values, column.unit), DASH)
-    texts = spelt(values)
+    texts = format_values(values)
     return texts if full or column.name not in ("trace", "line") else without_folders(texts)
 
 
