@@ -27,7 +27,7 @@ class RecordsError(PyprofError):
 
 def refused(error: OSError) -> str | None:
     """Return a one-line message about a file, or space, that the system refuses, else None."""
-    if error.errno in _FULL:
+    if error.errno in FULL_DISK:
         return f"{error.strerror}; free space, or write elsewhere (-o, TMPDIR)"
     if error.filename is None or error.errno not in _NAMES:
         return None
@@ -37,8 +37,8 @@ def refused(error: OSError) -> str | None:
 _NAMES = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR}
 """Errors about a path as such, rather than the file there."""
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-"""Errors of writing, which rarely name the file."""
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors of writing to a full disk, which rarely name the file."""
 
 
 def reason(error: Exception) -> str:

@@ -6,7 +6,6 @@ not support `**.sqlite`, and its stamps of files would cause every dataset to be
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import re
@@ -14,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
-from pyprof.errors import CaptureError, PyprofError, reason
+from pyprof.errors import FULL_DISK, CaptureError, PyprofError, reason
 from pyprof.process import output_file, overwrite_guard, scratch
 from pyprof.process.extras import install_command
 
@@ -198,7 +197,7 @@ class Remote:
         except FileNotFoundError:
             raise CaptureError(f"{arguments[0]}: no such file; check the URL") from None
         except Exception as error:  # every cloud's library has errors of its own
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in FULL_DISK:
                 raise
             raise CaptureError(f"{arguments[0]}: cannot be read ({reason(error)})") from None
 
@@ -210,13 +209,9 @@ def room_for_copy(location: str) -> Iterator[Path]:
         with scratch.directory() as folder:
             yield folder
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in FULL_DISK:
             raise
         raise PyprofError(
             f"{location}: no room for a copy ({error.strerror}); "
             "set TMPDIR to a folder with more room"
         ) from None
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors that mean a full disk."""
