@@ -37,12 +37,6 @@ third of the time or less, and half of the size, compared with zstd.
 """
 _DIFFER = _RISE | {"kDuration", "seqMarker"}
 """Columns that hardly repeat a value: a dictionary of them is slow to make, and larger."""
-_TRIPLES = frozenset(("grid", "block"))
-"""Columns with few numbers per row, which are as fast to compress as to dictionary-encode."""
-_SOUGHT = ("kDuration", "start", "end", "device", "stream", "pid", "rank", "window", "step")
-"""Columns that a program may filter rows by: the file has their minimum and maximum."""
-_BATCH = 1 << 14
-"""Values that are encoded at once."""
 
 
 def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET) -> None:
@@ -66,22 +60,14 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
 
 
 def _encoding(columns: pa.Schema) -> dict[str, Any]:
-    """Choose how columns are encoded: as dictionaries if values repeat, and quickly.
-
-    Dictionaries and the indices into them are small: Snappy makes them a little larger than zstd
-    would, but it saves time.
-    """
+    """Choose how columns are encoded: as dictionaries if values repeat."""
     leaves = {field.name: _leaf(field) for field in columns}
     return {
-        "use_dictionary": [leaves[name] for name in leaves if name not in _DIFFER | _TRIPLES],
+        "use_dictionary": [leaves[name] for name in leaves if name not in _DIFFER],
         "column_encoding": {
             leaves[name]: "DELTA_BINARY_PACKED" for name in leaves if name in _RISE
         },
-        "compression": {
-            leaf: "zstd" if name in _DIFFER else "snappy" for name, leaf in leaves.items()
-        },
-        "write_statistics": [name for name in leaves if name in _SOUGHT],
-        "write_batch_size": _BATCH,
+        "compression": "zstd",
         # A stored Arrow schema would make dictionaries of texts for every reader.
         "store_schema": False,
     }
