@@ -218,7 +218,7 @@ def trend(steps: StepTimes) -> Mapping[str, Any]:
         "step": shown,
         "group": group,
         "first": first,
-        "warm_up": max(steps.warm_up_count - first, 0),
+        "warm_up": 0 if steps.are_chosen else steps.warm_up_count,
         "median": median_ns,
         "shares": _shares(steps, shown),
     }

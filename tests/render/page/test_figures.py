@@ -24,6 +24,7 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "_MAX_COLUMNS", 3)
     trend = figures.trend(replace(_STEPS, median_ns=7.0))
     assert trend["median"] == 3, "of the chosen steps"
+    assert trend["warm_up"] == 0, "chosen steps all count"
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
     assert trend["step"] == [10, 13, 14]
     durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))

@@ -29,7 +29,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     return {
         "count": count,
         "origin": steps.described_origin,
-        "warm_up": 0 if steps.are_chosen else steps.warm_up_count,
+        "warm_up": trend["warm_up"],
         "median": duration(trend["median"]),
         "trend": trend,
         "shares": shares,
