@@ -86,5 +86,5 @@ def _torch_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     lifecycle.stop()
     WRAPPED.clear()
-    for home in (torch, torch.Tensor, torch.nn.functional, torch.linalg):
+    for home in (torch, torch.Tensor, torch.nn.functional, torch.linalg, torch._C._nn):
         assert not [name for name, value in vars(home).items() if isinstance_op(value)]

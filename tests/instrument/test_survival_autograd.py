@@ -5,6 +5,7 @@ import io
 import pickle
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention.bias import causal_lower_right
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -194,6 +196,27 @@ def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> Non
     assert "linear" in recorder.ops
     pyprof.stop()
     assert calls(loud) == expected
+    pyprof.init(emit="profiler")  # none records
+    assert calls(loud) == expected
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_attention_takes_masks_and_nested_tensors(recorded: bool) -> None:  # noqa: FBT001 - a parameter
+    """Torch's own classes tell attention by the function's identity, at two homes."""
+
+    def attend() -> list[torch.Tensor]:
+        query, key = torch.ones(1, 1, 2, 4), torch.arange(12.0).view(1, 1, 3, 4)
+        parts = [torch.ones(2, 2, 4), torch.ones(3, 2, 4)]
+        jagged = torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2)
+        masked = F.scaled_dot_product_attention(query, key, key, causal_lower_right(2, 3))
+        nested = F.scaled_dot_product_attention(jagged, jagged, jagged)
+        return [masked, nested.transpose(1, 2).contiguous().values()]
+
+    expected = attend()
+    pyprof.init(emit="profiler")
+    with torch.profiler.profile() if recorded else nullcontext():
+        found = attend()
+    assert all(map(torch.equal, found, expected))
 
 
 def test_a_subclass_that_overrides_nothing_is_marked_once(listening: Recorder) -> None:

@@ -206,9 +206,6 @@ def _wrap_builtin(op: Op) -> Callable[..., Any]:
     @keep_uncompiled
     @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        push = EMITTER.push
-        if push is None or is_disabled():
-            return caller(2)(original, args, kwargs)
         function = original
         if not never and (overridden(NOTHING) if by_modes else _is_overridden(args, kwargs)):
             relevant = () if by_modes else overriding_args(args, kwargs)
@@ -216,6 +213,9 @@ def _wrap_builtin(op: Op) -> Callable[..., Any]:
                 function = functools.partial(handle_torch_function, op, relevant)
             if is_redispatched(relevant):
                 return caller(2)(function, args, kwargs)
+        push = EMITTER.push
+        if push is None or is_disabled():
+            return caller(2)(function, args, kwargs)
         here, pop = THREAD.here, EMITTER.pop
         outer = here.trace
         if WITH_STACK[0]:

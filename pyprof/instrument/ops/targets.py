@@ -63,6 +63,9 @@ _NAMESPACES: tuple[tuple[object, str], ...] = (
 """Namespaces of ops, and their names in markers. An object with several homes is named by the
 first: `F.conv2d` is `torch.conv2d`."""
 
+_NN = torch._C._nn  # noqa: SLF001 - as torch names it in its own comparisons
+"""Where `torch.nn.functional` has its builtins from."""
+
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
 _FACTORIES = _words("""
@@ -150,7 +153,10 @@ def find_targets() -> Iterator[PatchTarget]:
             if _is_op(home, name, is_listed=is_listed):
                 # torch's list lacks most in-place and hidden builtins, which dispatch, too
                 dispatches = is_listed or not isinstance(value, FunctionType)
-                yield PatchTarget(home, name, value, mod, _overridable(name, dispatches=dispatches))
+                overridable = _overridable(name, dispatches=dispatches)
+                yield PatchTarget(home, name, value, mod, overridable)
+                if vars(_NN).get(name) is value:  # nested tensors compare with what is there
+                    yield PatchTarget(_NN, name, value, mod, overridable)
     for mod, homes in _distributed_homes():
         yield from _find_listed(process_groups.NAMES[mod], mod, homes)
     utils = torch.nn.utils
