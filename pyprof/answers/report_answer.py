@@ -79,6 +79,8 @@ class Lane:
     longest: Int64Array
     """The row in `texts` of its longest kernel."""
     parts: Parts
+    rest: Parts
+    """What boxes consist of besides `parts`, by family: `kind` is a row of that family."""
 
 
 @dataclass(frozen=True, slots=True)

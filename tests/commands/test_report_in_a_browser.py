@@ -317,6 +317,31 @@ def test_a_merged_box_is_divided_by_time(
     assert errors(chromium) == []
 
 
+def test_a_merged_box_has_the_colours_of_all_its_families(
+    tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what it lists no more, too; by op that is others."""
+    for name, most in (("_MAX_SINGLE", 0), ("_BINS", 1), ("_MAX_PARTS", 1)):
+        monkeypatch.setattr(stream_lanes, name, most)
+    made = html(report(summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))))
+    (tmp_path / "net.html").write_text(made)
+    drawn(chromium, tmp_path / "net.html")
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const {lanes: [lane]} = plot.item.devices[0];
+    const choice = plot.host.querySelector('select');
+    return ['family', 'op'].map((by) => {
+      choice.value = by;
+      choice.dispatchEvent(new Event('change'));
+      const colours = lane.rest.family.map((family) => plot.ofFamily[family] !== '#9aa0a6');
+      return [colours, plot.legend.innerText.split('\\n').includes('others')];
+    })"""
+    by_family, by_op = chromium.execute_script(script)
+    assert by_family == [[True, True], False]
+    assert by_op == [[False, False], True]
+    assert errors(chromium) == []
+
+
 def test_ctrl_and_the_wheel_zoom_where_the_pointer_is(opened: WebDriver) -> None:
     script = """
     const {plot} = document.getElementById('figure-timeline');

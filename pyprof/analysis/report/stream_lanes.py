@@ -8,6 +8,7 @@ of these two steps. How many are left out is stated.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -191,8 +192,13 @@ def _lane(
     top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))
     # the first of these in each box
     longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
-    part_box, part_kind, part_ns = _parts(box, (count > 1).take(box), kind, time)
-    used, index = np.unique(np.concatenate([kind[longest], part_kind]), return_inverse=True)
+    family = attributes.combinations.column("family").combine_chunks().dictionary_encode().indices
+    parts, rest = _parts(
+        box, (count > 1).take(box), kind, time, family.fill_null(MISSING).to_numpy()
+    )
+    kinds = [kind[longest], parts.kind, rest.kind]
+    used, index = np.unique(np.concatenate(kinds), return_inverse=True)
+    of_box, of_part, of_rest = np.split(index, np.cumsum([len(each) for each in kinds[:-1]]))
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         name=number or stream.device_label,
@@ -201,15 +207,16 @@ def _lane(
         summed=np.add.reduceat(time, begins),
         rows=count,
         texts=attributes.combinations.select(ATTRIBUTES).take(used),
-        longest=index[: len(longest)],
-        parts=Parts(part_box, index[len(longest) :], part_ns),
+        longest=of_box,
+        parts=replace(parts, kind=of_part),
+        rest=replace(rest, kind=of_rest),
     )
 
 
 def _parts(
-    box: IntArray, joined: Mask, kind: IntArray, time: Int64Array
-) -> tuple[Int64Array, IntArray, Int64Array]:
-    """Add up what joined boxes consist of; return box, kind and time of the longest of each box."""
+    box: IntArray, joined: Mask, kind: IntArray, time: Int64Array, family: IntArray
+) -> tuple[Parts, Parts]:
+    """Add up what joined boxes consist of; return each box's longest, and its rest by family."""
     box, kind = box[joined], kind[joined]
     first, number = combinations(box, kind)
     ns = totals(number, time[joined], len(first))
@@ -217,7 +224,11 @@ def _parts(
     first, ns = first[order], ns[order]
     of_box = box[first].astype(np.int64)
     kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MAX_PARTS
-    return of_box[kept], kind[first[kept]], ns[kept]
+    part_kind = kind[first].astype(np.int64)
+    rest_box, rest_kind, rest_ns = of_box[~kept], part_kind[~kept], ns[~kept]
+    one, number = combinations(rest_box, family[rest_kind])
+    rest = Parts(rest_box[one], rest_kind[one], totals(number, rest_ns, len(one)))
+    return Parts(of_box[kept], part_kind[kept], ns[kept]), rest
 
 
 def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:

@@ -67,6 +67,11 @@ class FilterData:
         """Return the number of the fact with each row's ATTRIBUTES; -1 for none."""
         return np.array([self._number.get(texts, -1) for texts in _texts(rows)], np.int64)
 
+    def numbers_of(self, name: str, rows: pa.Table) -> Int64Array:
+        """Return the number of each row's text in one column; -1 for none."""
+        texts = self._numbers[name]
+        return np.array([texts.get(text, -1) for text in rows.column(name).to_pylist()], np.int64)
+
     def named_key(self, names: Mapping[str, str]) -> str | None:
         """Write a key of names as people read them, such as `(no op)` for no name."""
         numbers = [f"{name}={self._spelt[name].get(text)}" for name, text in names.items()]

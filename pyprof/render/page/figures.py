@@ -189,6 +189,7 @@ def _device(device: DeviceLanes, selectable: FilterData) -> Mapping[str, Any]:
 
 def _lane(lane: Lane, selectable: FilterData) -> Mapping[str, Any]:
     facts = selectable.numbers(lane.texts)
+    families = selectable.numbers_of("family", lane.texts)
     return {
         "name": lane.name,
         "start": lane.start,
@@ -197,6 +198,7 @@ def _lane(lane: Lane, selectable: FilterData) -> Mapping[str, Any]:
         "rows": lane.rows,
         "fact": facts[lane.longest],
         "parts": {"box": lane.parts.box, "fact": facts[lane.parts.kind], "ns": lane.parts.ns},
+        "rest": {"box": lane.rest.box, "family": families[lane.rest.kind], "ns": lane.rest.ns},
     }
 
 

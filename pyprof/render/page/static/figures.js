@@ -319,13 +319,15 @@
   };
   const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
   // Whether what some of a lane's joined boxes consist of is not told.
-  const partly = (lane) => total(lane.summed.filter((_, place) => lane.rows[place] > 1)) > total(lane.parts.ns);
+  const partly = (lane, by) => total(lane.summed.filter((_, place) => lane.rows[place] > 1))
+    > total(lane.parts.ns) + (by === "family" ? total(lane.rest.ns) : 0);
   const colouring = (plot, by) => {
     const order = ranked(by).slice(0, PALETTE.length - 1);
     const place = new Map(order.map((name, n) => [name, PALETTE[n]]));
     plot.by = by;
+    plot.ofFamily = selection.facts.texts.family.map((name) => (by === "family" ? place.get(name) : null) ?? OTHERS);
     plot.ofFact = selection.facts.ns.map((_, fact) => place.get(nameOf(by, fact)) ?? OTHERS);
-    const others = plot.ofFact.includes(OTHERS) || selection.facts.left_out || plot.item.devices.some(({ lanes }) => lanes.some(partly));
+    const others = plot.ofFact.includes(OTHERS) || selection.facts.left_out || plot.item.devices.some(({ lanes }) => lanes.some((lane) => partly(lane, by)));
     plot.legend?.replaceChildren(...[...place, ...(others ? [["others", OTHERS]] : [])].map(([name, colour]) => {
       const entry = document.createElement("span");
       const box = document.createElement("i");
@@ -386,16 +388,16 @@
         pen.fillText(cut(pen, name, right - left - 4), left + 3, top + 7);
       });
     },
-    // The parts of boxes that join several kernels, by the place of the box.
-    partsOf(lane) {
-      if (!lane.byBox) {
-        lane.byBox = new Map();
-        lane.parts.box.forEach((box, n) => {
-          if (!lane.byBox.has(box)) lane.byBox.set(box, []);
-          lane.byBox.get(box).push([lane.parts.fact[n], lane.parts.ns[n]]);
+    // The parts of boxes that join several kernels, by the place of the box: facts, or families of the rest.
+    partsOf(parts, what) {
+      if (!parts.byBox) {
+        parts.byBox = new Map();
+        parts.box.forEach((box, n) => {
+          if (!parts.byBox.has(box)) parts.byBox.set(box, []);
+          parts.byBox.get(box).push([parts[what][n], parts.ns[n]]);
         });
       }
-      return lane.byBox;
+      return parts.byBox;
     },
     // A joined box is as high as it is busy; its parts are as high as their shares of that.
     joined(pen, view, lane, place, left, width, top) {
@@ -409,8 +411,12 @@
         pen.fillStyle = colour;
         pen.fillRect(left, y, width, height);
       };
-      for (const [fact, ns] of this.partsOf(lane).get(place) ?? []) {
+      for (const [fact, ns] of this.partsOf(lane.parts, "fact").get(place) ?? []) {
         fill(ns, view.plot.ofFact[fact] ?? OTHERS, selection.has(fact));
+        rest -= ns;
+      }
+      for (const [family, ns] of this.partsOf(lane.rest, "family").get(place) ?? []) {
+        fill(ns, view.plot.ofFamily[family] ?? OTHERS, !selection.active());
         rest -= ns;
       }
       if (rest > 0) fill(rest, OTHERS, !selection.active());
@@ -512,7 +518,7 @@
       return [...time].sort((a, b) => b[1] - a[1]);
     },
     several(lane, place, up, work) {
-      const parts = this.partsOf(lane).get(place) ?? [];
+      const parts = this.partsOf(lane.parts, "fact").get(place) ?? [];
       const part = (ns) => `${duration(ns)} (${((100 * ns) / Math.max(lane.summed[place], 1)).toFixed(1)} %)`;
       const room = Math.max(lane.summed[place], lane.length[place], 1);
       let below = 0;
