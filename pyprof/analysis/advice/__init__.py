@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.advice.finding import Advice, AdviceSums, in_order
-from pyprof.analysis.advice.registry import Scope, find_scope, rules
+from pyprof.analysis.advice.registry import TIMES, Scope, find_scope, rules, times_unknown
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.time.steady import find_loop, with_first_steps
 
@@ -88,6 +88,8 @@ _OF_IDLE_TIME = {"idle time", "data loading", "compilation", "tensors of Python 
 
 def _find(rule: Rule, context: RuleContext) -> Advice | None:
     """Apply a rule; no step is shorter than the work of its busiest GPU, whatever others idle."""
+    if TIMES in rule.needs and times_unknown(context) is not None:
+        return None
     advice, gpus = rule.find(context), context.devices
     if advice is None or advice.gain_ns is None or rule.about not in _OF_IDLE_TIME:
         return advice

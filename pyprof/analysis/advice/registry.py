@@ -131,7 +131,7 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
         KERNELS: None if has_gpu else "judged on a GPU only",
         NODES: mostly(context.kind(schema.GRAPH), "{} of {} time is in CUDA graphs recorded whole"),
         CPU: None if _share(context, on_cpu) > 0 else _SILENT,
-        TIMES: _times(context),
+        TIMES: times_unknown(context),
         CAPTURE: _capture(context),
         OPS: mostly(context.without_op, "the op is unknown for {} of {} time"),
         COSTS: mostly(table.costs.unknown, "FLOPs or bytes are unknown for {} of {} time"),
@@ -141,7 +141,8 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
     }
 
 
-def _times(context: RuleContext) -> str | None:
+def times_unknown(context: RuleContext) -> str | None:
+    """Return why it is unknown what ran when in the program itself; None if it is known."""
     if "start" not in context.table.records.columns:
         return "the file has no times"
     if context.timeline is None:

@@ -56,8 +56,6 @@ call returns within microseconds, while the copy goes on."""
 )
 def pageable_copies(context: RuleContext) -> Advice | None:
     """Find large copies whose call blocked for most of the copy's time: they could be hidden."""
-    if context.timeline is None or context.timeline.blocking:
-        return None
     records = context.table.records
     rows = np.flatnonzero(_large_host_copies(context) & (_blocked_share(records) > _MAX_BLOCKED))
     elsewhere = "copy from or to pinned memory, asynchronously, on a stream of its own"
@@ -86,8 +84,6 @@ def pageable_copies(context: RuleContext) -> Advice | None:
 )
 def exposed_copies(context: RuleContext) -> Advice | None:
     """Find asynchronous copies between host and GPU while the GPU does nothing else."""
-    if context.timeline is None or context.timeline.blocking:
-        return None
     records = context.table.records
     called, _ = launch_bounds(records)
     free = (called >= 0) & (_blocked_share(records) <= _MAX_BLOCKED)
@@ -126,8 +122,6 @@ def _mainly_to_host(context: RuleContext, rows: Int64Array) -> bool:
 )
 def unified_memory(context: RuleContext) -> Advice | None:
     """Find pages of unified memory that move while a kernel runs, which waits for them."""
-    if context.timeline is None or context.timeline.blocking:
-        return None
     rows = np.flatnonzero(context.copies(_MIGRATION))
     waited_ns = context.ns[rows] - _time_alone(context, rows)[0]
     rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import schema
 from pyprof.analysis import advice
-from pyprof.analysis.advice.registry import GPU, KERNELS, rules
+from pyprof.analysis.advice.registry import GPU, KERNELS, TIMES, rules, times_unknown
 from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.summary.step_use import step_use, use_sums
 from pyprof.answers.whatif_answer import RefusedChange, UpperBound
@@ -64,8 +64,9 @@ def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | 
             continue
         entry = of_rule.get(rule)
         if entry is None or entry.gain_ns is None:
-            of_gpu = {GPU, KERNELS} & set(rules()[rule].needs)
-            why = NO_GPU_WORK if no_gpu and of_gpu else absent
+            needs = set(rules()[rule].needs)
+            why = times_unknown(context) if TIMES in needs else None
+            why = NO_GPU_WORK if no_gpu and {GPU, KERNELS} & needs else why or absent
             yield RefusedChange(change=change, why=why)
             continue
         words = entry.action.partition(";")[0]

@@ -1534,6 +1534,14 @@ def test_another_device_is_called_as_its_users_call_it(
     assert "CUDA" not in found.action
 
 
+def test_what_blocking_launches_distort_is_no_evidence() -> None:
+    """With CUDA_LAUNCH_BLOCKING=1, idle time and overlap are not the program's."""
+    free = [_busy(begin=1000 * n) for n in range(8)]
+    work = [replace(each, call=(each.at[0] - 10 * US, each.at[1] + US)) for each in free]
+    assert "host_work" in _advice(Story(free))
+    assert _advice(Story(work)) == {}
+
+
 def test_idle_time_gains_no_more_than_the_busiest_gpu_idles() -> None:
     """The other one of the process idles longer, but no step is shorter than that work."""
     starts = [(10 + 1000 * n) * US for n in range(4)]

@@ -80,6 +80,13 @@ def test_without_evidence_it_is_refused(change: str) -> None:
     assert [each.change for each in answer.refused] == [change]
 
 
+def test_launches_that_blocked_are_the_reason_for_no_bound() -> None:
+    """Not that the GPU waits for none: how long it would is unknown."""
+    work = [replace(each, call=(known(each.call)[0], each.at[1])) for each in launched_slowly(8)]
+    (refused,) = summarise_whatif(source_of(work), ["--graphs"]).refused
+    assert refused.why == "launches blocked (CUDA_LAUNCH_BLOCKING=1)"
+
+
 def test_without_a_gpu_nothing_is_said_about_launches() -> None:
     work = [Work((0, US), (0, US), "aten::add", schema.CPU, grid=None)]
     (refused,) = summarise_whatif(source_of(work), ["--graphs"]).refused
