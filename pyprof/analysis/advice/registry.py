@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pyprof import schema
 from pyprof.analysis.time.timeline import runs_alone
+from pyprof.quantities import percent
 from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
@@ -120,8 +121,11 @@ def _reasons(context: RuleContext) -> Mapping[str, str | None]:
 
     def mostly(unknown: Mask, reason: str) -> str | None:
         share = _share(context, unknown & work) / (_share(context, work) or 1)
-        text = reason.format(f"{100 * share:.0f} %", "kernel" if has_gpu else "CPU")
-        return text if share > _MAX_MISSING else None
+        text = reason.format(percent(share), "kernel" if has_gpu else "CPU")
+        # what is known is looked at, and advised on, however little it is
+        in_part = "{" in reason and percent(share) != percent(1)
+        rest = "; only the rest was looked at" if in_part else ""
+        return f"{text}{rest}" if share > _MAX_MISSING else None
 
     no_peak = context.class_matches(
         lambda each: each.flops_peak is None and each.bandwidth_peak is None
