@@ -22,6 +22,7 @@ from pyprof.analysis.advice.registry import (
 from pyprof.analysis.library import is_autotuned, is_compiled
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
+from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.kernels.counter_rates import excess
 
@@ -176,6 +177,11 @@ def under_roof(context: RuleContext) -> Advice | None:
     elif gain_ns[context.reason_startswith("alignment:")[rows]].sum() > gain_ns.sum() / 2:
         action = "pad the sizes of these products to multiples of 16 bytes (8 numbers in half"
         action += " precision); the column why names those that are not"
+    elif gain_ns[context.role(Role.GEMM)[rows]].sum() > gain_ns.sum() / 2:  # the vendor's kernels
+        action = "fewer, larger products come nearer to them: larger batches, or weights side by"
+        action += " side in one product"
+        if not is_autotuned(context.table):
+            action += "; torch.compile(mode='max-autotune') tries other kernels"
     elif is_autotuned(context.table):
         action = "use contiguous inputs, or a fused or vendor implementation of the op"
     elif is_compiled(context.table):

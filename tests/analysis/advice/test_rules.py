@@ -1043,9 +1043,9 @@ _CHAIN = _chain(1 << 20, 1 << 20, 1 << 20)
 
 
 def _with_kernel(name: str) -> Story:
-    """Run a product far below its roof in a program with a kernel of torch.compile."""
-    story = _matmul(TC_GEMM, HALF, 20_000)
-    return replace(story, work=[*story.work, _busy(1, name, begin=30_000)])
+    """Run an op far below its roof in a program with a kernel of torch.compile."""
+    slow = _busy(20_000, ADD, begin=10)
+    return Story([slow, _busy(1, name, begin=30_000)], _called("add", slow, *BIG))
 
 
 _COMPILED = replace(_CHAIN, work=[*_CHAIN.work, _busy(1, "triton_poi_fused_add_0", begin=500)])
@@ -1071,6 +1071,8 @@ ACTIONS = {
     "a compiled program": ("under_roof", _with_kernel("triton_poi_fused_add_0"), "max-autotune"),
     "a program tuned by max-autotune": (
         "under_roof", _with_kernel("triton_tem_fused_mm_0"), "implementation of the op"),
+    "products by the vendor's kernels": (
+        "under_roof", _matmul(TC_GEMM, HALF, 20_000), "fewer, larger products"),
     "products of odd sizes": (
         "under_roof", _matmul(TC_GEMM, (_tensor(4096, 1001, dtype="float16"),
                                         _tensor(1001, 4096, dtype="float16")), 1000),
