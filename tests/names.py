@@ -17,8 +17,10 @@ LOCALS = frozenset(
     }
 )
 """Not for what a function binds; keyword-only parameters are the caller's words."""
-FUNCTIONS = frozenset({"found", "told", "merge", "of", "of_all"})
-"""Not for a function, a method or a class: merge what, of what?"""
+FUNCTIONS = frozenset(
+    {"beside", "found", "merge", "numbered", "of", "of_all", "said", "spelt", "told"}
+)
+"""Not for a function, a method or a class: merge what, beside what?"""
 CONSTANTS = frozenset({"NONE", "ABSENT", "NOBODY", "OUTSIDE", "NOWHERE"})
 """Not for a constant: `arrays.MISSING` stands for a missing index, `EMPTY_...` for an object."""
 DOCSTRINGS = ("Give ", "Tell ")

@@ -20,6 +20,7 @@ from tests.names import main, sentinels, stilted, titles, vague
         "def merge(a, b): ...",
         "class A:\n    def of(self): ...",
         "async def of_all(): ...",
+        "def beside(path): ...",
     ],
 )
 def test_a_vague_name_is_found(source: str) -> None:

@@ -58,10 +58,10 @@ def test_streams_of_all_ranks_are_profiles(ranks: Path, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     whole = json.loads(quietly(ranks, tmp_path / "all.speedscope.json"))
     jsonschema.validate(whole, json.loads(SCHEMA.read_text()))
-    in_all, *streams = spelt(whole)
+    in_all, *streams = profiles(whole)
     expected: Counter[tuple[str, ...]] = Counter()
     for rank, file in enumerate(sorted(ranks.iterdir())):
-        first, *alone = spelt(json.loads(quietly(file, tmp_path / "one.speedscope.json")))
+        first, *alone = profiles(json.loads(quietly(file, tmp_path / "one.speedscope.json")))
         for stack, weight in first[1]:
             expected[stack] += weight
         assert streams[: len(alone)] == [(f"rank {rank}: {name}", rows) for name, rows in alone]
@@ -70,7 +70,7 @@ def test_streams_of_all_ranks_are_profiles(ranks: Path, tmp_path: Path) -> None:
     assert in_all[1] == sorted(expected.items(), key=lambda entry: -entry[1])
 
 
-def spelt(content: dict[str, Any]) -> list[tuple[str, list[tuple[tuple[str, ...], int]]]]:
+def profiles(content: dict[str, Any]) -> list[tuple[str, list[tuple[tuple[str, ...], int]]]]:
     """Return each profile's name, and its stacks in words with their weights."""
     names = [frame["name"] for frame in content["shared"]["frames"]]
     return [

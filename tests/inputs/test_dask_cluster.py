@@ -97,7 +97,7 @@ def test_a_cluster_reports_what_one_process_reports(
 @pytest.mark.slow
 def test_results_are_merged_where_they_are(address: str) -> None:
     with open_executor(address) as executor:
-        handles = executor.map(work.spelt, range(6), "")
+        handles = executor.map(work.as_text, range(6), "")
         assert executor.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
         tree, pid = executor.reduce_and_finish(work.pair, handles, work.with_process)
         assert (tree, pid != os.getpid()) == ("(((0 1) (2 3)) (4 5))", True)

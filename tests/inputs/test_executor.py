@@ -47,11 +47,11 @@ def test_results_come_in_order(executor: Executor) -> None:
     ],
 )
 def test_neighbours_are_merged(executor: Executor, leaves: int, tree: str) -> None:
-    assert executor.reduce(work.pair, executor.map(work.spelt, range(leaves), "")) == tree
+    assert executor.reduce(work.pair, executor.map(work.as_text, range(leaves), "")) == tree
 
 
 def test_the_merged_result_is_finished_here(executor: Executor) -> None:
-    handles = executor.map(work.spelt, range(3), "")
+    handles = executor.map(work.as_text, range(3), "")
     assert executor.reduce_and_finish(work.pair, handles, work.with_process) == (
         "((0 1) 2)",
         os.getpid(),
@@ -125,7 +125,7 @@ def test_more_captures_have_more_workers() -> None:
     before = multiprocessing.active_children()
     with open_executor(3) as executor:
         for captures, begun in ((1, 1), (2, 2), (1, 2)):
-            assert len(executor.map(work.spelt, range(captures), "")) == captures
+            assert len(executor.map(work.as_text, range(captures), "")) == captures
             assert len(multiprocessing.active_children()) - len(before) == begun
 
 
@@ -220,7 +220,7 @@ def test_progress_is_shown(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with open_executor(workers, quiet=quiet) as executor:
-        executor.map(work.spelt, range(3), "spelling")
+        executor.map(work.as_text, range(3), "spelling")
     shown = capsys.readouterr().err
     assert ("spelling" in shown, "100%" in shown) == (not quiet, not quiet)
 

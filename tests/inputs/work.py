@@ -28,7 +28,7 @@ def unwritable(number: int) -> int:
     raise PyprofError(f"{number}: no space left; choose another place with -o")
 
 
-def spelt(number: int) -> str:
+def as_text(number: int) -> str:
     return str(number)
 
 
