@@ -143,7 +143,7 @@ def remove_leftovers(folder: Path) -> None:
         for left in rank.glob(f".{_PART}.*"):
             atomic_files.remove_if_stale(left, young_s=0)  # workers have just ended
     for location in (*ranks, folder):
-        with suppress(OSError):  # not empty, perhaps only now
+        with suppress(OSError):  # not empty; another process may have just written to it
             location.rmdir()
 
 

@@ -152,7 +152,7 @@ class InProcess:
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
-        """Merge as `reduce`, and return `finish` of the result, called where that is."""
+        """Merge as `reduce`, and return `finish` of the result, called where the result is."""
         return finish(self.reduce(merge, handles))
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:

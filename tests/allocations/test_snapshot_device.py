@@ -22,7 +22,7 @@ def test_a_trace_adds_what_stacks_lack(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_another_time_is_refused(tmp_path: Path) -> None:
-    """It cannot be of the same run."""
+    """It cannot be from the same run."""
     snapshot, trace = traces.recorded(tmp_path)
     start_ns = traces.START_US * 1000
     trace.write_text(trace.read_text().replace(str(start_ns), str(start_ns + 10**15)))

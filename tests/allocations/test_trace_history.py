@@ -17,7 +17,7 @@ from tests.allocations.traces import event, op, written
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """Train for three steps; return the trace, and what torch says of each function."""
+    """Train for three steps; return the trace, and torch's own count of bytes by function."""
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
     optimizer = torch.optim.Adam(model.parameters())

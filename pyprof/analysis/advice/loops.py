@@ -288,7 +288,7 @@ def growing_cat(context: RuleContext) -> Advice | None:
 def _find_growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     """Find the calls that join ever larger tensors, and the time each spends on earlier parts.
 
-    Not the pause before it: a loop that needs the whole in each turn still has to write the new.
+    The pause before a call does not count: a loop that needs the whole has to append in each turn.
     """
     sites = find_sites(context).of_row
     candidates = np.flatnonzero(

@@ -95,7 +95,7 @@ class RuleContext:
         return part
 
     def inside(self, time: Intervals) -> Intervals:
-        """Keep what lies in the part of the time to which the context is narrowed."""
+        """Clip intervals to the part of the time that the context covers."""
         return time if self.within is None else time & self.within
 
     @cached_property

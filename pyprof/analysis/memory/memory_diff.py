@@ -29,7 +29,7 @@ _KEYS = ("category", "layer", "line", "op", "direction")
 
 
 class _Levels(NamedTuple):
-    """What a limit asks a comparison for."""
+    """The part of a comparison that a limit reads."""
 
     metrics: Mapping[str, Measure]
 

@@ -173,7 +173,7 @@ def _without_seams(
 
 
 def _elapsed(busy: Intervals, at: Floats) -> Floats:
-    """The length of a set of time before each instant."""
+    """The busy time before each instant."""
     if not len(busy):
         return np.zeros(len(at))
     before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])

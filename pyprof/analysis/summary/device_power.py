@@ -151,7 +151,7 @@ def _power(
 
 
 def cause(powers: Sequence[Power]) -> str:
-    """Say what held clocks down: what the driver named, else what it looks like, else nothing."""
+    """Explain low clocks, by the driver's reasons or else by an inferred one; "" if unknown."""
     asked = [power.held_by for power in powers if power.held_by is not None]
     shares = {name: max(held[name] for held in asked) for name in _REASONS if asked}
     named = [f"{name} in {100 * share:.0f} %" for name, share in shares.items() if share > _SELDOM]

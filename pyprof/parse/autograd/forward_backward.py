@@ -99,10 +99,10 @@ def _mark_recomputed(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
-    """Find the node in which each range was run again; MISSING if none, or if any module was.
+    """Find the node in which each range was recomputed; MISSING if none, or if any module was.
 
-    If modules were run again, they are around their ops already. An op in no module may have run
-    in fewer modules than the op of the node: that is not checked.
+    Recomputed modules are around their ops already. An op in no module may have run in fewer
+    modules than the op of the node: that is not checked.
     """
     node = np.full(len(numbered), MISSING, np.int32)
     ranges = np.flatnonzero(sweep.again.take(sweep.paths.of_range))

@@ -179,7 +179,7 @@ def _rank_numbers(numbers: list[int]) -> tuple[int, ...]:
 def _ops(
     sweep: Sweep, path: DictionaryColumn, seqs: Chains, old: Mask
 ) -> tuple[DictionaryColumn, DictionaryColumn]:
-    """Name each row's ops: by its path alone, except for old texts, which numbers put in order."""
+    """Name each row's ops, by its path; old texts are ordered by their numbers, row by row."""
     named_ops = path.map(lambda stack: range_stacks.ops(stack.ops, stack.naming))
     if old.any():
         named_ops = _ops_by_row(sweep, path, seqs)
@@ -218,7 +218,7 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
         none = old[sweep.texts.code[seqs.member]] & (numbers.member == 0)
         numbers = numbers.filter(~(none & some[numbers.owner]))
     begins = numbers.begins
-    if ((numbers.member[1:] < numbers.member[:-1]) & ~begins[1:]).any():  # seldom
+    if ((numbers.member[1:] < numbers.member[:-1]) & ~begins[1:]).any():  # rarely
         order = np.lexsort((numbers.member, numbers.owner))
         numbers = launches.Chains(numbers.offset, numbers.member[order])
     keep = begins

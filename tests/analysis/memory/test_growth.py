@@ -36,7 +36,7 @@ def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> No
         ([9, 5, 5, 5, 5, 5, 0, 0, 0, 0, 0, 0], False),  # a cache that fills
         ([9, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0], False),  # two buffers that grow once
         ([9, 5, 5, 5, -5, 5, 5, 5, 5, 5, 5, 5], True),  # something is given back, once
-        ([9, 5, -5, 5, -5, 5, -5, 5, -5, 5, -5, 5], False),  # what comes goes
+        ([9, 5, -5, 5, -5, 5, -5, 5, -5, 5, -5, 5], False),  # each allocation is freed
     ],
 )
 def test_a_leak_goes_on(tmp_path: Path, kept: list[int], leaks: bool) -> None:  # noqa: FBT001

@@ -77,7 +77,7 @@ _BY_ORDER = {"row_ids", "late_row_ids", "evidence"}
 
 
 def _content(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """Return what an answer says, without the order of what has none, to 9 digits."""
+    """Return an answer to 9 digits, lists sorted, without what depends on the order of captures."""
     if isinstance(value, dict):
         return {name: _content(value[name]) for name in value.keys() - _BY_ORDER}
     if isinstance(value, list):
