@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the tests themselves and all that they import out of garbage collection."""
+    """Exclude the tests and all that they import from garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -108,7 +108,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[None]:
-    """Let whoever in a module asks for two workers have the same two processes."""
+    """Share two workers among the tests of a module."""
     spawn = multiprocessing.get_context("spawn")
     own = processes.Processes._started
 

@@ -175,7 +175,7 @@ def spans(path: Path, tool: str, name: str, rows: Sequence[int]) -> None:
 
 
 def edit_kernels(path: Path, rows: Sequence[int], key: str, value: str) -> None:
-    """Put the spelling of a value in place of some kernels' own."""
+    """Replace a value of some kernels by the text `value`, which may be no JSON."""
     whole = json.loads(path.read_text())
     kernels = [event for event in whole["traceEvents"] if event["cat"] == "kernel"]
     for row in rows:

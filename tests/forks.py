@@ -38,7 +38,7 @@ IMPORTED = (
     "pyarrow.parquet",
 )
 CAN_FORK = sys.platform == "linux"
-"""Elsewhere the libraries of the system do not stand it."""
+"""On other systems libraries do not survive a fork."""
 
 
 def python(
@@ -144,7 +144,7 @@ def _fork() -> int:
 
 
 def _keep(request: dict[str, Any]) -> dict[str, Any]:
-    """Let a fork of this fork run the request; wait for it, and return how it ended."""
+    """Run the request in a fork of this fork; wait for it, and return how it ended."""
     child = _fork()
     if not child:
         return request
@@ -154,7 +154,7 @@ def _keep(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _become(arguments: list[str], cwd: str, env: dict[str, str], folder: str) -> object:
-    """Become the requested process; files that it leaves are to exist until this one ends."""
+    """Become the requested process; its files exist until this process ends."""
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)

@@ -72,7 +72,7 @@ class Device:
         return address
 
     def free(self, address: int, *stack: Frame, pending: bool = False) -> None:
-        """Return back; with `pending` it waits for a stream, until `complete` or for ever."""
+        """Return back; with `pending` it waits for a stream, until `complete` or forever."""
         block, made = self._live[address], frames(*stack)
         self._event("free_requested", address, block["requested_size"], made)
         if pending:
@@ -156,7 +156,7 @@ def write(path: Path, *devices: Device) -> Path:
 
 
 def parsed(taken: dict[str, Any]) -> Snapshot:
-    """Read what would be pickled, without the process of its own that files are read in."""
+    """Read what would be pickled, in this process: files are read in a separate one."""
     head, out = unpickle._columns(*unpickle._load(io.BytesIO(pickle.dumps(taken))))
     target = io.BytesIO()
     unpickle._write(head, out.arrays, target)
@@ -170,7 +170,7 @@ _START_US = 1_700_000_000_000_000
 
 
 def training(steps: int = 4, leak: int = 0, start_us: int = _START_US) -> Device:
-    """Train a model of one layer, as PyTorch does; each step keeps `leak` bytes for ever."""
+    """Train a model of one layer, as PyTorch does; each step leaks `leak` bytes."""
     device = Device(time_us=start_us)
     weight = device.alloc(4 * MIB, APPLY, user(3))
     state: list[int] = []
@@ -255,7 +255,7 @@ def occupied(taken: dict[str, Any], device: int = 0) -> Levels:
 
 
 def _occupied_before(taken: dict[str, Any], device: int) -> dict[int, int]:
-    """List what is freed, or still there, without having been allocated."""
+    """List blocks that are freed, or live at the end, without a recorded allocation."""
     live, begun = dict[int, int](), dict[int, int]()
     for event in taken["device_traces"][device]:
         address, size = event["addr"], event["size"]

@@ -81,7 +81,7 @@ def asked(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def timed_trace(path: Path, *memory: tuple[int, int]) -> Path:
-    """Write a trace of two kernels, from 10 us to 140 us, and memory events: when, how much."""
+    """Write a trace of two kernels, from 10 us to 140 us, and memory events: (time, bytes)."""
     events = [op("aten::mul", 1, 130), *_kernel("scale", 10, 10, 0, 5),
               *_kernel("scale", 100, 40, 1, 95)]  # fmt: skip
     events += [event(ts, size, 64 * abs(size)) for ts, size in memory]

@@ -56,7 +56,7 @@ def drawn(driver: WebDriver, page: Path) -> None:
 
 
 def errors(driver: WebDriver) -> list[str]:
-    """Return what the page's console says beyond information."""
+    """Return the warnings and errors on the page's console."""
     return [
         entry["message"]
         for entry in driver.get_log("browser")  # type: ignore[no-untyped-call]
@@ -65,7 +65,7 @@ def errors(driver: WebDriver) -> list[str]:
 
 
 def requests(driver: WebDriver) -> set[str]:
-    """Return the addresses that pages asked for, apart from the browser's own and inline data."""
+    """Return the addresses that pages requested, except the browser's own and inline data."""
     asked = set()
     for entry in driver.get_log("performance"):  # type: ignore[no-untyped-call]
         message: dict[str, Any] = json.loads(entry["message"])["message"]

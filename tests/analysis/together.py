@@ -90,7 +90,7 @@ def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
 
 
 _APART = 1 << 32
-"""More than any process number is."""
+"""Larger than any process id."""
 
 
 def recorded(pid: pa.Array) -> pa.Array:
@@ -135,7 +135,7 @@ def _under_each_other(name: str, parts: Sequence[Records]) -> Column:
 
 
 def _numbered_on(parts: Sequence[Records], names: Sequence[str]) -> dict[str, Column]:
-    """Let each capture's numbers begin after those of the one before."""
+    """Continue each capture's numbers after those of the one before."""
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
     for part in parts:

@@ -30,7 +30,7 @@ def strict(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def checked(text: str | bytes) -> dict[str, Any]:
-    """Read an answer, and hold it against the schema, in which every key has to stand."""
+    """Read an answer and validate it against the schema, which must list every key."""
     given: dict[str, Any] = strict(text)
     validator().validate(given)
     assert set(given) == set(json_schema.shipped()["$defs"][given["kind"]]["properties"])

@@ -102,7 +102,7 @@ class Captured:
 
 
 def in_a_process(output: Path, *launcher: str) -> None:
-    """Capture in a process of its own, and see it end well."""
+    """Capture in a process of its own, and check that it succeeds."""
     script = str(ROOT / "examples" / f"{output.name}.py")
     capture_it = ["-m", "pyprof.capture", "--tool", "torch", "-o", str(output), script]
     if output.name == "compiled":  # in a fork, Dynamo was there before the layers were marked
@@ -162,7 +162,7 @@ def test_the_backward_pass_of_a_compiled_module(captured: Captured) -> None:
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """Let torch's counter count what `pyprof.profile()` encloses, nothing of it compiled."""
+    """Count what `pyprof.profile()` encloses by torch's counter, with nothing compiled."""
     totals: list[int] = []
 
     @contextmanager

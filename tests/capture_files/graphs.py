@@ -39,7 +39,7 @@ class Scenario:
     ranges: list[Range] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     calls: list[Work] = field(default_factory=list)
-    """API calls that give the GPU nothing."""
+    """API calls that launch no work."""
     truth: dict[int, Planted] = field(default_factory=dict)
     replay: dict[int, int] = field(default_factory=dict)
     """The correlation id of the launch of each piece of replayed work, with its process."""
@@ -132,7 +132,7 @@ class _Process:
         return _Graph(tuple(nodes))
 
     def _parent(self, graphs: list[_Graph]) -> _Graph:
-        """Put graphs into another, perhaps one of them twice: their nodes are copied."""
+        """Put graphs into another, maybe one of them twice: their nodes are copied."""
         inside = self._random.choices(graphs, k=self._random.randint(1, 3))
         return _Graph(tuple(node for graph in inside for node in self._copied(graph).nodes))
 

@@ -16,7 +16,7 @@ NSYS_NAMES = {
     "other": "PCIe RX Throughput [Throughput %]",
 }
 _TYPE = 0x1_0000_0000_0100
-"""What nsys writes above the number of the GPU."""
+"""The high bits that nsys adds to the number of the GPU."""
 
 
 def sampled(

@@ -39,7 +39,7 @@ class Work:
     api: str = "cudaLaunchKernel_v7000"
     driver: bool = False
     node: int | None = None
-    """Of a graph, in which it is one."""
+    """Id of the graph's node that ran it."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Range:
     end_tid: int | None = None
     domain: int = 0
     payload: str | None = None
-    """What nsys writes out as JSON."""
+    """The payload as nsys decodes it, as JSON."""
     data: bytes | None = None
-    """Or leaves as it is."""
+    """The payload as bytes, if nsys does not decode it."""
 
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"

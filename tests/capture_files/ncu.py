@@ -167,7 +167,7 @@ def _spelt(rows: Sequence[Sequence[str]]) -> str:
 
 
 def summary(kernel: Profiled, calls: int) -> str:
-    """Write `--print-summary per-kernel`: each metric's least, most and mean over calls."""
+    """Write `--print-summary per-kernel`: each metric's minimum, maximum and mean over calls."""
     head = ["Process ID", "Process Name", "Host Name", "Kernel Name", "Block Size", "Grid Size",
             "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum",
             "Maximum", "Average"]  # fmt: skip

@@ -23,7 +23,7 @@ Runner = Callable[[RunRequest], RunResult]
 
 
 def _timed(request: RunRequest) -> RunResult:
-    """Take 10 ms a step, by a factor less with each change."""
+    """Return steps of 10 ms, shorter by a factor for each change."""
     lengths = [10e6] * 12
     for chosen in request.changes:
         lengths = [FACTORS[str(chosen)] * each for each in lengths]

@@ -63,7 +63,7 @@ def events(content: dict[str, Any], phase: str, name: str) -> list[dict[str, Any
 
 
 def timed(content: dict[str, Any]) -> Counter[tuple[object, ...]]:
-    """Count what is the case when, by the clock."""
+    """Count the events of each kind at each time."""
     base = content["baseTimeNanoseconds"]
     return Counter(
         (e["ph"], e["name"], e["tid"], base + 1000 * e["ts"], e.get("dur"),

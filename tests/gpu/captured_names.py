@@ -26,7 +26,7 @@ def captured_names() -> tuple[str, ...]:
 
 
 def _names(path: Path) -> set[str]:
-    """Return the names in a file; none for tables, snapshots and what else is not a capture."""
+    """Return the names in a file; none for tables, snapshots and other files without kernels."""
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):

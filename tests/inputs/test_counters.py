@@ -252,7 +252,7 @@ _CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")
 
 
 def _as_kineto_spells(name: str) -> str:
-    """Spell a name of ncu's as libstdc++ does, as far as regular expressions can."""
+    """Rewrite a name of ncu's as libstdc++ does, as far as regular expressions can."""
     name = name.replace("<unnamed>", "(anonymous namespace)").replace(">>", "> >")
     name = re.sub(r"\[lambda\((.*?)\) \(instance (\d+)\)\]", r"{lambda(\1)#\2}", name)
     return _CASTS.sub("", name).replace(" *", "*").replace("T1::Params", "cutlass::Params")

@@ -72,7 +72,7 @@ def ends_always(number: int) -> int:
 
 
 def begins(pipe: str | None) -> None:
-    """Say so through a pipe, if there is one, and never end."""
+    """Report the start through a pipe, if there is one, and never end."""
     if pipe is not None:
         Path(pipe).write_text("begun")
     Event().wait()

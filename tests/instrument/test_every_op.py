@@ -145,7 +145,7 @@ def test_every_overridable_function_with_a_dummy(recorder: Recorder) -> None:
     assert len(jobs) > 900
 
     class Dummy:
-        """Nothing that an op could use; takes over what can be taken over."""
+        """Useless as an argument, but overrides every function that can be overridden."""
 
         @classmethod
         def __torch_function__(

@@ -25,7 +25,7 @@ from tests.known import known
 
 
 def training_run() -> list[torch.Tensor]:
-    """Train a small net with everything that draws random numbers; return all that came of it."""
+    """Train a small net with everything that draws random numbers; return all results."""
     torch.manual_seed(7)
     net = nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.3), nn.Flatten(),

@@ -10,7 +10,7 @@ from pyprof.ops import registry
 
 @pytest.fixture
 def scratch() -> Iterator[None]:
-    """Forget afterwards what a test registers."""
+    """Undo what a test registers."""
     ops.models()
     before = dict(registry._MODELS)
     yield

@@ -70,7 +70,7 @@ def contract_of(module: str) -> Callable[[OpModel], None]:
 
 
 def broken_clauses(model: OpModel) -> Iterator[str]:
-    """Say which clauses of the contract a formula breaks."""
+    """Yield the clauses of the contract that a formula breaks."""
     if not (model.formula.__doc__ or "").strip():
         yield "says in a docstring what it counts"
     if model.example is None:
@@ -83,7 +83,7 @@ def broken_clauses(model: OpModel) -> Iterator[str]:
 
 
 def _example(model: OpModel, example: Call) -> Iterator[str]:
-    """Compare the example with what it claims; what the data decide is unknown in it, too."""
+    """Compare the example with its claim; costs that depend on data are unknown here, too."""
     if (model.flops, model.bytes) == (None, None) and not model.unrecorded:
         yield "tells FLOPs or bytes of the example"
     found = ops.cost(example, model.direction, context=model.context)

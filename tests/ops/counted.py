@@ -14,7 +14,7 @@ class Operations:
 
 @dataclass(frozen=True)
 class Counted:
-    """A number; each operation on it is counted where it says."""
+    """A number that counts each operation on it."""
 
     value: float
     done: Operations = field(compare=False)
@@ -38,13 +38,13 @@ class Counted:
 
 
 def weights(y: float, x: float) -> tuple[float, float, float, float]:
-    """Return those of the four neighbours of a place."""
+    """Return the weights of the four neighbours of a position."""
     down, right = y % 1, x % 1
     return (1 - down) * (1 - right), (1 - down) * right, down * (1 - right), down * right
 
 
 def interpolated(corners: tuple[Counted, Counted, Counted, Counted], y: float, x: float) -> Counted:
-    """Return the weighted sum of the four neighbours of a place."""
+    """Return the weighted sum of the four neighbours of a position."""
     first, *others = (corner * w for corner, w in zip(corners, weights(y, x), strict=True))
     for other in others:
         first += other

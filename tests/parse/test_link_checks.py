@@ -196,7 +196,7 @@ def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
 
 
 def _waiting(path: Path, ns: int) -> Path:
-    """Write steps with a pause in the middle, in which a call takes so long."""
+    """Write steps with a pause in the middle, during which a call of that length runs."""
     whole(path, [40_000] * STEPS + [10**7] + [40_000] * STEPS)
     begins = 10**9 + 3 * STEPS * 40_000 + 1_000
     damage.sql(

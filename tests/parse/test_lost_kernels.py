@@ -30,7 +30,7 @@ def without(work: Sequence[Work], lost: Collection[int]) -> list[Work]:
 
 
 def call(api: str, at: int) -> Work:
-    """Call the API without any GPU work, at so many us."""
+    """Call the API without any GPU work, at a time in us."""
     return Work(kind="call", call=(at * US, at * US + 100), api=api)
 
 

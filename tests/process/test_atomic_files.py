@@ -29,7 +29,7 @@ def _written(path: Path) -> None:
 
 
 def _aged(folder: Path) -> list[Path]:
-    """Let every file be old; return them."""
+    """Make every file old; return them."""
     files = sorted(folder.iterdir())
     for file in files:
         os.utime(file, (_OLD, _OLD))

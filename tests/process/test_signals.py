@@ -24,7 +24,7 @@ SUFFIX = {"report": ".html", "parse": ".parquet", "roofline": ".html", "export":
 
 
 def send(name: str = "SIGTERM") -> None:
-    """Send this very process a signal; Python sees it before it returns."""
+    """Send this process a signal; Python handles it before this returns."""
     os.kill(os.getpid(), getattr(signal, name))
 
 

@@ -22,7 +22,7 @@ REPEATED = 20
 
 @dataclass
 class Calls:
-    """What pyprof says of an op with some sizes."""
+    """The rows of an op with some sizes."""
 
     ops: tuple[str, ...]
     sizes: list[list[int]]

@@ -9,7 +9,7 @@ from pyprof.readers.spans import LONGEST_NS, NO_TIME, Spans
 
 
 def _reasons(start: Int64Array, end: Int64Array) -> dict[str, list[int]]:
-    """Say why rows of one stream, which follow each other, are impossible."""
+    """Return why consecutive rows of one stream are impossible."""
     rows = np.arange(len(start))
     found = Spans(start, end, np.zeros_like(rows), rows, np.ones(len(rows), bool))
     unknown = spans.invalid_intervals(found, np.zeros(0, np.int64))

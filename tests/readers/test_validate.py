@@ -55,7 +55,7 @@ def loaded(tool: str, truth: Truth, damaged: Callable[[Path], object] = lambda _
 
 
 def longer(truth: Truth, row: int, end: int) -> Truth:
-    """Let a kernel end at another time."""
+    """Change the end of a kernel."""
     kernels = list(truth.kernels)
     kernels[row] = (kernels[row][0], end)
     return Truth(tuple(kernels))

@@ -30,7 +30,7 @@ def _advice(work: Sequence[Work], ranges: Sequence[Range]) -> list[Advice]:
 
 
 def _held(begin: int, length: int) -> Work:
-    """Return a copy that holds the host up, of so many us."""
+    """Return a copy that blocks the host for some us."""
     at = begin + 10 * US, begin + (10 + length) * US
     return copy(at, (begin, at[1] + US), 1 << 30)
 

@@ -114,7 +114,7 @@ def _interrupted(story: Story) -> Story:
 
 
 def _short(story: Story) -> Story:
-    """Let each kernel take 1 us."""
+    """Shorten each kernel to 1 us."""
     return replace(story, work=[replace(each, at=(each.at[0], each.at[0] + US))
                                 for each in story.work])  # fmt: skip
 
@@ -137,7 +137,7 @@ def _on_cpu(name: str = "adamw") -> Story:
 
 
 def _in_node(inner: str) -> Story:
-    """Let autograd evaluate a node on the CPU, with an op inside it."""
+    """Run a node of autograd on the CPU, with an op inside it."""
     names = ("autograd::engine::evaluate_function: XBackward0", "XBackward0", inner)
     ranges = [
         Range(encode_seq(name, seq=3), ((111 + place) * US, (1999 - place) * US))
@@ -147,7 +147,7 @@ def _in_node(inner: str) -> Story:
 
 
 def _two_gpus(begin: int, called: int) -> Story:
-    """Let GPU 0 work, then GPU 1 from 110 to 310 us, and GPU 0 again from `begin` us on."""
+    """Run work on GPU 0, on GPU 1 from 110 to 310 us, and on GPU 0 again from `begin` us on."""
     return Story([
         _busy(),
         Work((110 * US, 310 * US), (5 * US, 9 * US), TC_GEMM, device=1),
@@ -156,7 +156,7 @@ def _two_gpus(begin: int, called: int) -> Story:
 
 
 def _together(story: Story) -> Story:
-    """Let the last kernel take 600 us, and GPU 1 work during 400 of them, too."""
+    """Lengthen the last kernel to 600 us, during 400 of which GPU 1 works, too."""
     *first, last = story.work
     begin, _ = last.at
     both = [
@@ -245,7 +245,7 @@ def _waves(
 
 
 def _moved(times: float, tensors: tuple[Tensor, ...] = (ROW, ROW)) -> Story:
-    """Add two vectors, with so many times the least traffic by counters."""
+    """Add two vectors, with a multiple of the least traffic by counters."""
     counters = f'{{"source":"ncu","dram_bytes":{times * 3 * 4 * (1 << 22)}}}'
     work = replace(_busy(60, ADD, begin=10), counters=counters)
     return Story([work], _called("add", work, *tensors))
@@ -288,7 +288,7 @@ def _optimizer(name: str) -> Story:
 
 
 def _into_new_memory(story: Story, pause_ns: int = 0) -> Story:
-    """Let the first op make a new tensor, and the second, in place, take 10 us after a pause."""
+    """Make a new tensor by the first op; the second, in place, takes 10 us after a pause."""
     first, second = story.work
     begin = second.at[0] + pause_ns
     second = replace(second, at=(begin, begin + 10 * US), call=(begin, begin + 10 * US))
@@ -296,7 +296,7 @@ def _into_new_memory(story: Story, pause_ns: int = 0) -> Story:
 
 
 def _unrecorded(begin: int, end: int, *rows: Work, name: str = "tensor") -> Story:
-    """Let torch.tensor() run between two ops on the CPU, with or without rows of its own."""
+    """Run torch.tensor() between two ops on the CPU, with or without rows of its own."""
     story = _cpu((0, 100), (2000, 2100))
     line = trace((begin * US - 1, end * US + 1), "/src/net.py:9")
     called = op(name, (begin * US, end * US))
@@ -324,7 +324,7 @@ class Called:
 
 
 def _launched(story: Story) -> Story:
-    """Let each op launch a kernel that is as long, at once."""
+    """Add a kernel to each op, launched at once and as long as the op."""
     return replace(story, work=[
         Work((at + 1, end + 1), (at, at + 1), TC_GEMM)
         for at, end in (each.at for each in story.work)
@@ -382,13 +382,13 @@ def _around(story: Story, text: str) -> Story:
 
 
 def _generated(story: Story) -> Story:
-    """Let the last kernel be one that Inductor wrote for a CPU."""
+    """Replace the last kernel by one that Inductor wrote for a CPU."""
     last = replace(story.work[-1], name="graph_0_cpp_fused_gelu_view_6")
     return Story([*story.work[:-1], last], story.ranges)
 
 
 def _in_calls(name: str, length: int, story: Story) -> Story:
-    """Put a call of an op around every so many pieces of work."""
+    """Put a call of an op around every `length` pieces of work."""
     parts = [story.work[at : at + length] for at in range(0, len(story.work), length)]
     calls = [op(name, (part[0].at[0] - 25, part[-1].at[1] + 25), SOME) for part in parts]
     return Story(story.work, [*story.ranges, *calls])
@@ -403,7 +403,7 @@ ROWS = Called("linear", (_tensor(64, 32), WEIGHT), 100, node=True)
 
 
 def _grown(count: int, by: int, *, layers: bool = False, pause_ns: int = 50) -> Story:
-    """Join ever larger tensors, by so many rows each time, and compute a little."""
+    """Join ever larger tensors, by a number of rows each time, and compute a little."""
     calls = [
         Called("cat", (_tensor(64 + place * by, 256), _tensor(64, 256)), 50,
                layer=f"dense.{place}" if layers else "")
@@ -556,7 +556,7 @@ def _replay(*api: Api) -> Story:
 
 
 def _while_busy(story: Story, until: int = 3000) -> Story:
-    """Let another stream work all the while."""
+    """Run work on another stream all the time."""
     return replace(story, work=[*story.work, Work((US, until * US), (0, 500), stream=9)])
 
 

@@ -32,7 +32,7 @@ GPU = RankUse(
     compute_ns=0, communication_ns=0, exposed_ns=0, bubble_ns=None, copy_ns=0, step_ns=None,
     steps=0,
 )  # fmt: skip
-"""A GPU of which nothing is known."""
+"""A GPU with nothing known about it."""
 
 
 def collectives(rows: Iterable[Collective]) -> Collectives:

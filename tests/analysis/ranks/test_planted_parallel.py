@@ -40,7 +40,7 @@ class Run:
 
 @pytest.fixture(scope="module", params=[1, 2])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Let the ranks work for a second or two, in lockstep with whom they speak to."""
+    """Simulate the ranks for a second or two, in lockstep with their peers."""
     dice = Random(request.param)  # noqa: S311 - repeatable, not secret
     now = dict.fromkeys(_RANKS, 0)
     clocks = {rank: (dice.randrange(10**15), dice.uniform(-3e-5, 3e-5)) for rank in _RANKS}

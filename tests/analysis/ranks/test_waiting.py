@@ -16,7 +16,7 @@ from tests.analysis.ranks.literal import Collective, collectives
 _RANKS = 4
 _EVERY_NS = 1_000_000
 _NOW_NS = 1_712_195_495_520_871_001
-"""As Kineto counts, since 1970: more than a float holds to the ns."""
+"""A time of Kineto, since 1970: a float does not hold it to the ns."""
 _NS = st.lists(st.integers(0, 900), min_size=_RANKS, max_size=_RANKS)
 _TIMES = st.lists(st.tuples(_NS, _NS), min_size=2, max_size=8)
 """When ranks arrive, and how much later they leave."""
@@ -42,7 +42,7 @@ def _clocks(residual: int = 0) -> Mapping[int, Clock]:
 
 
 def _doubt(residual: int, one: int, other: int) -> int:
-    """Return what two ranks have to differ by, as the two clocks' residuals say."""
+    """Return the least difference of two ranks that counts: the sum of their clocks' residuals."""
     if one == other or {one, other} == {0, 1}:
         return 0
     return sum((1, 2, 1, 0)[rank] for rank in (one, other)) * residual

@@ -11,7 +11,7 @@ from tests.trial.built import runs
 
 
 def _together(factors: dict[str, float]) -> str | None:
-    """Join changes that make steps of 10 ms take so much of it."""
+    """Combine changes with given ratios, for steps of 10 ms."""
     tried: dict[Variant, TriedChange] = {}
     for text, factor in factors.items():
         variant = (parse(text),)

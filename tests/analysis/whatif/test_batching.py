@@ -10,7 +10,7 @@ from tests.analysis.captures import US, Work, capture, table
 
 
 def _case(*blocks: int) -> RuleContext:
-    """Return kernels of 100 us each, of so many thread blocks, on 108 SMs."""
+    """Return kernels of 100 us each with given numbers of thread blocks, on 108 SMs."""
     work = [
         Work((at * 200 * US, (at * 200 + 100) * US), (at, at + 1), grid=(count, 1, 1))
         for at, count in enumerate(blocks, 1)

@@ -41,7 +41,7 @@ while torch.autograd.profiler._is_profiler_enabled:
 
 
 def grow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the process seem to use up the memory as soon as it is watched."""
+    """Make the process seem to exhaust memory as soon as it is watched."""
     used = chain([0], repeat(1 << 60))
     monkeypatch.setattr(
         memory_guard.MemoryGuard.__init__,

@@ -31,7 +31,7 @@ for step in range(4):
     pyprof.step()
 """
 _COMPLAINT = re.compile(r"disableProfiler|cancel", re.IGNORECASE)
-"""What torch says of a profiler that was prepared and never started; Kineto may say more."""
+"""Torch's message about a profiler that was prepared and never started, and Kineto's."""
 
 
 @pytest.mark.parametrize("step", ["prepare_trace", "start_trace", "stop_trace"])

@@ -16,7 +16,7 @@ from pyprof.instrument.ops.caller import caller, hide_frames
 
 @pytest.fixture(autouse=True)
 def _always() -> Iterator[None]:
-    """Let C++ warn each time, not once in a process."""
+    """Make C++ warn each time, not once in a process."""
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     yield

@@ -104,7 +104,7 @@ EXPECTED: dict[str, tuple[tuple[int, ...], int | None, int | None]] = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Return what the third of four ranks says of each call, and what torch says of its groups."""
+    """Return rank 2's record of each call, and torch's description of its groups; of four ranks."""
     _, _, third, _ = run(tmp_path_factory.mktemp("ranks"), SETUP + EVERY, 0, 1, 2, 3)
     found: list[Any] = json.loads(third)
     return found

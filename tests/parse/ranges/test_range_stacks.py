@@ -159,7 +159,7 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 
 def _expected(texts: list[str], most: int) -> range_stacks.RangeStack:
-    """Say what texts, outermost first, say: each looked at on its own."""
+    """Return what texts, outermost first, state: each read by itself."""
     kinds = [marker.classify(text) for text in texts]
     of = {kind: [t for t, k in zip(texts, kinds, strict=True) if k == kind] for kind in Kind}
     calls = [(t, marker.decode_op(t)) for t in of[Kind.OP]]
