@@ -8,7 +8,7 @@ from pyprof.__main__ import names
 from tests.programs import python
 from tests.readers import kineto_json
 
-HEAVY = ("torch", "pandas", "pyarrow", "numpy", "nvtx")
+HEAVY = ("torch", "pandas", "pyarrow", "numpy")
 """Packages that take long to import."""
 
 LOADED = f"import sys; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"

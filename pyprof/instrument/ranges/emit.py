@@ -6,10 +6,9 @@ they wrap.
 Ranges go straight to a tool that injected itself into this process, by NVTX's own handshake: a
 program that uses NVTX loads the library that `NVTX_INJECTION64_PATH` names and hands it tables of
 empty function pointers, into which the tool writes the functions that it implements. Compiled
-programs get this from NVTX's header; ctypes does it here, so that no package's version matters and
-no string is registered for ever. (From 0.2.12 on, the `nvtx` package asks tools a question that
-nsys 2022.4 does not answer, and then emits nothing.) Structures and numbers: NVTX 3,
-`nvtxDetail/nvtxTypes.h`.
+programs get this from NVTX's header; ctypes does it here. (The `nvtx` package registers every text
+for ever, and from 0.2.12 on asks tools a question that nsys 2022.4 does not answer, and then emits
+nothing.) Structures and numbers: NVTX 3, `nvtxDetail/nvtxTypes.h`.
 """
 
 from __future__ import annotations
@@ -179,10 +178,9 @@ def tool_listens() -> bool:
 def nvtx_sink() -> Sink:
     """Return the sink for NVTX: torch's binding, which on ROCm is ROCTx, else the tool's library.
 
-    With neither, the `nvtx` package is used, which registers each distinct text for the life of the
-    process.
+    With neither, nothing listens, and ranges go nowhere.
     """
-    return _torch_sink() or _injected_sink() or _package_sink()
+    return _torch_sink() or _injected_sink() or Sink(lambda _: None, _nothing)
 
 
 def _torch_sink() -> Sink | None:
@@ -204,14 +202,6 @@ def _injected_sink() -> Sink | None:
         push_bytes(text.encode())
 
     return Sink(push, pop)
-
-
-def _package_sink() -> Sink:
-    try:
-        import nvtx  # noqa: PLC0415 - only where nothing better is there
-    except ImportError:
-        return Sink(lambda _: None, _nothing)
-    return Sink(nvtx.push_range, nvtx.pop_range)
 
 
 class _OpenRanges(threading.local):

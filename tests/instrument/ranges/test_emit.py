@@ -39,8 +39,10 @@ def test_tools_are_recognised_by_the_environment(
     assert emit.tool_listens() is listens
 
 
-def test_the_last_resort_takes_ranges() -> None:
-    sink = emit._package_sink()
+def test_without_a_tool_ranges_go_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emit, "_torch_sink", lambda: None)
+    monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
+    sink = emit.nvtx_sink()
     sink.push("layer:x")
     sink.pop()
 
