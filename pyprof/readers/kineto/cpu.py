@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 
 _VIEWS = (
-    "_conj _fw_primal _indices _make_dual _neg_view _nested_view_from_buffer _reshape_alias "
-    "_unpack_dual _unsafe_view _values adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
+    "_conj _fw_primal _indices _make_dual _neg_view _nested_view_from_buffer "
+    "_nested_view_from_jagged _reshape_alias _unpack_dual _unsafe_view _values adjoint alias "
+    "as_strided atleast_1d atleast_2d atleast_3d "
     "broadcast_tensors broadcast_to ccol_indices chunk col_indices crow_indices detach diagonal "
     "dsplit expand expand_as hsplit imag indices lift lift_fresh mH mT matrix_H meshgrid moveaxis "
     "movedim narrow numpy_T permute ravel real row_indices select slice split "
@@ -56,8 +57,10 @@ _ALLOCATIONS = (
 _METADATA = (
     "__contains__ _assert_tensor_metadata _coalesced _debug_has_internal_overlap _dimI _dimV "
     "_fused_sdp_choice _has_compatible_shallow_copy_type _has_same_storage_numel _is_zerotensor "
-    "_local_scalar_dense _nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen "
-    "_nested_get_offsets _nested_get_ragged_idx _nested_get_values _nnpack_available _nnz "
+    "_local_scalar_dense _nested_get_jagged_dummy _nested_get_lengths _nested_get_max_seqlen "
+    "_nested_get_min_seqlen _nested_get_offsets _nested_get_ragged_idx _nested_get_values "
+    "_nested_tensor_size _nested_tensor_storage_offsets _nested_tensor_strides "
+    "_nnpack_available _nnz "
     "_use_cudnn_ctc_loss _version broadcast_shapes can_cast cudnn_is_acceptable data dense_dim dim "
     "element_size get_device has_torch_function is_autocast_enabled is_coalesced is_complex "
     "is_conj is_contiguous is_distributed is_floating_point is_grad_enabled is_inference is_leaf "

@@ -70,6 +70,8 @@ ROWS = {
     "the reducer": ([call("torch::distributed::reducer::mul_out", [X], MUL)], "mul"),
     "the reducer of torch 1": (
         [call("torch.distributed.ddp.reducer::copy_bucket_to_grad", [X], MUL)], "mul"),
+    "what describes nested tensors": (
+        [call("_nested_view_from_jagged", [X]), call("_nested_tensor_size", [X]), MUL], "mul"),
     "views": ([T_NODE, ACCUMULATE, call("reshape", [X], COPIED)], "copy_"),
     **{
         f"{name}, with work in training": ([call(name, [X]), call(name, [X], MUL)], "mul")

@@ -18,7 +18,8 @@ _SHAPES = (
     "vsplit dsplit unbind diagonal unfold ravel view_as_real view_as_complex real imag "
     "resolve_conj resolve_neg numpy values indices unsafe_split unsafe_chunk lift lift_fresh "
     "atleast_1d atleast_2d atleast_3d broadcast_tensors is_same_size meshgrid "
-    "unsafe_split_with_sizes matrix_H numpy_T _conj _neg_view _nested_view_from_buffer"
+    "unsafe_split_with_sizes matrix_H numpy_T _conj _neg_view _nested_view_from_buffer "
+    "_nested_view_from_jagged"
 )
 _METADATA = (
     "size stride dim numel item is_floating_point is_complex result_type can_cast requires_grad_ "
@@ -34,7 +35,8 @@ _METADATA = (
     "_nested_get_offsets _nested_get_lengths _nested_get_values _nested_get_ragged_idx "
     "_nested_get_max_seqlen _nested_get_min_seqlen _fused_sdp_choice _debug_has_internal_overlap "
     "_assert_tensor_metadata is_autocast_enabled are_deterministic_algorithms_enabled "
-    "promote_types _local_scalar_dense"
+    "promote_types _local_scalar_dense _nested_get_jagged_dummy _nested_tensor_size "
+    "_nested_tensor_storage_offsets _nested_tensor_strides"
 )
 _ALLOCATIONS = (
     "resize resize_as _resize_output _efficientzerotensor empty empty_like empty_strided "
