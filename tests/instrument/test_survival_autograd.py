@@ -200,6 +200,7 @@ def test_subclasses_find_the_functions_that_they_know(recorder: Recorder) -> Non
     assert calls(loud) == expected
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("recorded", [False, True])
 def test_attention_takes_masks_and_nested_tensors(recorded: bool) -> None:  # noqa: FBT001 - a parameter
     """Torch's own classes tell attention by the function's identity, at two homes."""
