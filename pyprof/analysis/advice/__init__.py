@@ -55,7 +55,7 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     separate and comes last. Before it comes advice whose gain is unknown. Rules that lack their
     evidence stay silent.
     """
-    averaged = steps.averaged if steps is not None and steps.covers_most else None
+    averaged = steps.averaged if steps is not None else None
     count = averaged and averaged[1] - averaged[0]
     loop = find_loop(context.table.records, steps) if steps is not None else None
     if steps is None or loop is None:
@@ -65,7 +65,7 @@ def advise(context: RuleContext, steps: Steps | None = None) -> list[Advice]:
     counted = series or loop
     steady = context.narrowed(counted.rows, counted.time, once=False)
     entries = _apply(steady, _MIN_SHARE, count)
-    if count is None:  # the steps hold too little: compare with the whole span
+    if count is None:  # guessed steps hold too little: compare with the whole span
         entries = [replace(entry, of_ns=context.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
     # what a rule finds in the loop, it finds in the warm-up steps, too: no second advice

@@ -57,6 +57,14 @@ def _told(entries: Sequence[Advice]) -> list[tuple[str, bool]]:
     return [(entry.rule, entry.once) for entry in entries]
 
 
+def test_gains_are_per_marked_step_however_little_of_the_time_steps_hold() -> None:
+    """As the verdict and the table of ops: six steps of 1 ms beside a copy of 80 ms."""
+    work, ranges = _steps(NAMES)
+    entries = _advice([*work, _held(LOOP + 6 * STEP, 80_000)], ranges)
+    assert {entry.steps for entry in entries if not entry.once} == {6}
+    assert known(entries[0].gain_ns) <= 6 * STEP
+
+
 @pytest.mark.parametrize("marked", [True, False], ids=["marked steps", "guessed steps"])
 def test_copies_before_the_loop_are_separate_advice(marked: bool) -> None:  # noqa: FBT001
     """They come last, however long they took, and are not part of the loop's gain."""
