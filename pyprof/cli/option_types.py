@@ -29,6 +29,12 @@ class Choice(_ChoiceType):
         return f"{message.rstrip('.')}{suggestion(str(value), map(str, self.choices)) or '.'}"
 
 
+class WholeNumber(click.IntRange):
+    """A number in a range; click's own message calls a word no valid "integer range"."""
+
+    name = "whole number"
+
+
 _FILES = {"FILE", "DIR", "PATH", "OUT"}
 """Metavars of options that name a file or folder. All arguments do."""
 

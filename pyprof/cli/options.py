@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof.cli.option_types import Number, Quantity
+from pyprof.cli.option_types import Number, Quantity, WholeNumber
 from pyprof.process import output_file
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def output_option(selects: str) -> _Decorator:
 
 def top_option(default: int, help_text: str) -> _Decorator:
     """Add --top, the number of rows that a report lists."""
-    kind = click.IntRange(1)
+    kind = WholeNumber(1)
     return click.option(
         "--top", type=kind, default=default, show_default=True, metavar="N", help=help_text
     )

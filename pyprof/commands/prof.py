@@ -13,7 +13,7 @@ import click
 from pyprof import sanitize
 from pyprof.cli.capture_options import Captures, reads_captures
 from pyprof.cli.command import Command
-from pyprof.cli.option_types import Choice, Number
+from pyprof.cli.option_types import Choice, Number, WholeNumber
 from pyprof.cli.options import (
     check_raw,
     gpu_option,
@@ -75,7 +75,7 @@ class _ProfCommand(Command):
 @click.option(
     "-w",
     "--width",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Align columns in lines of N characters.",
 )
@@ -97,13 +97,13 @@ class _ProfCommand(Command):
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
-@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
+@click.option("--top", type=WholeNumber(1), metavar="N", help="Show the first N rows.")
 @click.option("--strict", "least", type=Number("95", 100, zero=True),
               metavar="PERCENT",
               help="Fail if the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
-@click.option("--explain", type=click.IntRange(1), metavar="ROW",
+@click.option("--explain", type=WholeNumber(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @gpu_option
 @json_option

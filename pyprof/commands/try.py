@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof.cli.command import Command
+from pyprof.cli.option_types import WholeNumber
 from pyprof.cli.options import json_option
 from pyprof.commands.capture import SETTINGS
 from pyprof.errors import NOTE, PyprofError
@@ -33,10 +34,10 @@ _LAUNCHER = "torchrun"
               "script's own summary advises, then together those that helped.")  # fmt: skip
 @click.option("--together", is_flag=True, help="Try those of --change that helped together, too.")
 @click.option("--list", "listing", is_flag=True, help="List the changes.")
-@click.option("--rounds", type=click.IntRange(1), default=_ROUNDS, show_default=True, metavar="N",
+@click.option("--rounds", type=WholeNumber(1), default=_ROUNDS, show_default=True, metavar="N",
               help="Run each change 2 N times, with a run without it before and after each "
               "two; more if the machine is busy.")  # fmt: skip
-@click.option("--steps", type=click.IntRange(0), default=_STEPS, show_default=True, metavar="N",
+@click.option("--steps", type=WholeNumber(0), default=_STEPS, show_default=True, metavar="N",
               help="End each run after N steps; 0: run the script to its end.")  # fmt: skip
 @click.option("--no-seed", is_flag=True, help="Do not set the seeds to 0 before the script.")
 @click.option("--fail-if-slower", is_flag=True, help="Exit with code 3 if a change is slower.")
