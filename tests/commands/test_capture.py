@@ -52,6 +52,16 @@ def test_without_torch_a_script_is_captured_that_is_not_marked(
     assert _capture_without_torch(tmp_path, monkeypatch, no_init=True).code == 0
 
 
+def test_without_torch_the_user_is_sent_to_doctor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No tool may have been asked for, so the message names none."""
+    (script := tmp_path / "train.py").write_text("")
+    monkeypatch.setitem(sys.modules, "pyprof.capture.kineto.recorder", None)
+    with pytest.raises(PyprofError, match=r"^torch\.profiler needs torch .* pyprof doctor shows"):
+        perform((str(script),), "torch", str(tmp_path / "net"))
+
+
 def _capture_without_torch(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

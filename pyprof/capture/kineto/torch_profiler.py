@@ -38,7 +38,9 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
         from pyprof.capture.kineto.torch_settings import show_compiled_kernels  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
+        raise PyprofError(
+            f"torch.profiler needs torch in this Python: {error}; pyprof doctor shows the remedy"
+        ) from error
     show_compiled_kernels()
     monitor = _monitor() if request.metrics else None
     recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
