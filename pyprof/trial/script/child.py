@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.capture import script
 from pyprof.capture.exit_hooks import on_exit
+from pyprof.errors import PyprofError
 from pyprof.trial.run_files import RunRequest
 from pyprof.trial.script.run import Observation
 
@@ -28,7 +29,12 @@ def main(path: Path) -> int:
         observation.install()
         target = script.Target(request.name, request.args, module=request.module)
         perform = _record if request.mode == "profile" else _run
-        return perform(observation, target)
+        try:
+            return perform(observation, target)
+        except PyprofError as error:  # without it, the message would be a traceback's last line
+            observation.result.error = str(error)
+            observation.conclude(1)
+            return 1
 
 
 def _run(observation: Observation, target: script.Target) -> int:

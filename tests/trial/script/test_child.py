@@ -27,3 +27,12 @@ def test_changes_of_torch_have_no_effect_on_a_script_without_it(tmp_path: Path) 
     assert (done.code, done.refused) == (0, {})
     why = "the script does not import torch"
     assert done.no_effect == {"workers=2": why, "bf16": why}
+
+
+def test_a_run_that_cannot_be_recorded_says_why(tmp_path: Path) -> None:
+    """In the words of the error, without its class."""
+    pytest.importorskip("torch")
+    (script := tmp_path / "a.py").write_text("")
+    done = run_child(script, mode="profile", capture=str(tmp_path / "none" / "net"))
+    assert done.code == 1
+    assert done.error.startswith(f"{tmp_path / 'none'}: no such folder; ")
