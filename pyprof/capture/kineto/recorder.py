@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+import warnings
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -283,7 +284,10 @@ class Recorder:
         """Run a step of torch's profiler; if it fails, drop the profiler: the program goes on."""
         self.busy = True
         try:
-            step()
+            with warnings.catch_warnings():
+                # torch 2.11 says so of every profiler's first cycle; each of ours has only one
+                warnings.filterwarnings("ignore", "Warning: Profiler clears events")
+                step()
         except Exception as error:  # noqa: BLE001 - torch's own checks, and a user's `-W error`
             self.failures[reason(error)] = None
             self._profiler = None

@@ -1,6 +1,7 @@
 """The recorder if torch's profiler fails, or an older torch's would."""
 
 import re
+import warnings
 from typing import Any
 
 import pytest
@@ -32,6 +33,22 @@ for step in range(4):
 """
 _COMPLAINT = re.compile(r"disableProfiler|cancel", re.IGNORECASE)
 """Torch's message about a profiler that was prepared and never started, and Kineto's."""
+
+
+def test_torchs_warning_of_several_cycles_is_not_shown(
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings are errors here: it would end the recording."""
+    prepare = torch.profiler.profile.prepare_trace
+
+    def warn(self: Any) -> None:  # noqa: ANN401 - torch's profiler
+        warnings.warn("Warning: Profiler clears events at the end of each cycle.", stacklevel=2)
+        prepare(self)
+
+    monkeypatch.setattr(torch.profiler.profile, "prepare_trace", warn)
+    outcome = capture(RANGE)
+    assert outcome.path is not None
+    assert not [note for note in outcome.notes if "failed" in note]
 
 
 @pytest.mark.parametrize("step", ["prepare_trace", "start_trace", "stop_trace"])
