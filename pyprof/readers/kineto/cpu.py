@@ -51,6 +51,7 @@ _VIEWS = (
     "alpha_dropout dropout feature_alpha_dropout feature_dropout positive type_as"
 )
 _ALLOCATIONS = (
+    "_NoopSaveInputs "  # gradient checkpointing's own, in torch 2.11 and before
     "_efficientzerotensor _empty_affine_quantized _resize_output empty empty_like empty_permuted "
     "empty_quantized empty_strided new_empty new_empty_strided resize resize_as set_"
 )

@@ -82,6 +82,8 @@ ROWS = {
             call("GeneratedBackwardFor_vision_roi_default", [X], call("zero_", [X]), seq=4),))],
         "GeneratedBackwardFor_vision_roi_default"),
     "a user's function around an op": ([Called("MyFunction", [X], (MUL,), seq=4)], "mul"),
+    "what keeps a checkpoint's inputs": (
+        [Called("_NoopSaveInputs", [X], (call("empty", [[]]),), seq=4), MUL], "mul"),
     "a user's function alone": ([Called("CompiledFunction", [X], seq=5)], "CompiledFunction"),
 }  # fmt: skip
 
