@@ -27,9 +27,11 @@ _LONGER, _EACH_LONGER = 1.15, 1.1
 _MIN_KERNELS, _MIN_CALLS = 5, 2
 """Minimum number of different kernels, and of calls of each in a spell and outside of it."""
 _NEARLY_ALL, _MAJORITY = 0.9, 0.5
-"""Shares of the kernels' time."""
+"""Shares of the kernels, of their time, and of the calls in a spell."""
 _AT_END = 0.05
 """A spell lasts until the end if what follows is no longer than this share of it."""
+_LOWER = 0.97
+"""A clock is lower if it is at most this share of what it was otherwise."""
 _OVERLAP = 0.05
 """Maximum share of a kernel's time in which other work may run beside it."""
 
@@ -41,7 +43,7 @@ class Slowdown:
     device: str
     """The GPU, with the rank if that is recorded."""
     start_ns: int
-    """After the first kernel of the device."""
+    """After the first of the device's kernels, or of those chosen."""
     end_ns: int | None
     """None if it lasted until the last kernel."""
     ratio: float
@@ -53,14 +55,18 @@ class Slowdown:
 
     def __str__(self) -> str:
         """When, how much, and why, as a sentence."""
-        until = "on" if self.end_ns is None else f"to {duration(self.end_ns)}"
+        when = f"{duration(self.start_ns)} after its first kernel on"
+        if self.end_ns is not None:
+            when = f"{duration(self.start_ns)} to {duration(self.end_ns)} after its first kernel"
         why = "a lower clock, or another program on it (inferred)"
         if self.clock_hz is not None:
             clock, usual = (f"{hz / 1e6:,.0f} MHz" for hz in self.clock_hz)
             why = f"its clock was {clock} on average, {usual} otherwise"
+            if self.clock_hz[0] > _LOWER * self.clock_hz[1]:
+                why = f"perhaps another program on it, as {why}"
         return (
-            f"from {duration(self.start_ns)} {until}, the same kernels take {self.ratio:.2f} times "
-            f"as long on {self.device} (nearly all of {self.kernels}, which ran alone): {why}."
+            f"{self.device}: from {when}, the same kernels take {self.ratio:.2f} times as long "
+            f"(nearly all of {self.kernels}, which ran alone): {why}."
         )
 
 
@@ -138,7 +144,10 @@ def _spell(number: IntArray, took: Int64Array, all_ns: int) -> tuple[int, int, f
     rising = np.argsort(ratio)
     share = np.cumsum(weight[rising]) / weight.sum()
     low, middle = ratio[rising][np.searchsorted(share, (1 - _NEARLY_ALL, _MAJORITY))]
-    if low < _EACH_LONGER or middle < _LONGER:
+    if low < _EACH_LONGER or middle < _LONGER or np.mean(ratio >= _EACH_LONGER) < _NEARLY_ALL:
+        return None
+    # other kernels, or as many quick calls, are those of other work, such as an evaluation
+    if np.mean((both[number] & (took > quick[number]))[inside]) < _NEARLY_ALL:
         return None
     return first, last, float(middle), int(both.sum())
 

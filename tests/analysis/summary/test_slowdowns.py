@@ -38,21 +38,30 @@ def _note(folder: Path, events: list[Event]) -> str:
 
 def test_a_slower_clock_is_told_with_its_time(tmp_path: Path) -> None:
     found = _note(tmp_path, _loop(lambda step, _: 1 + (step >= 7) / 2))
-    assert found.startswith("from 15.4 ms on, the same kernels take 1.5")
-    assert "times as long on GPU 0 (nearly all of 6, which ran alone)" in found
+    assert found.startswith(
+        "GPU 0: from 15.4 ms after its first kernel on, the same kernels take 1.5"
+    )
+    assert "times as long (nearly all of 6, which ran alone)" in found
 
 
 def test_another_program_may_slow_it_down_for_a_while(tmp_path: Path) -> None:
     found = _note(tmp_path, _loop(lambda step, _: 1 + (4 <= step < 7) / 2))
-    assert found.startswith("from 8.79 ms to 18.6 ms, the same kernels take 1.5")
+    assert found.startswith("GPU 0: from 8.79 ms to 18.6 ms after its first kernel, ")
 
 
-def test_the_clock_is_named_where_it_was_sampled(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("later", "why"),
+    [
+        (940.0, "its clock was 940 MHz on average, 1,410 MHz otherwise."),
+        (1410.0, "perhaps another program on it, as its clock was 1,410 MHz on average"),
+    ],
+)
+def test_the_clock_is_named_where_it_was_sampled(tmp_path: Path, later: float, why: str) -> None:
     times = range(0, 30_000_000, 300_000)
-    clocks = [1410.0 if at < 15_400_000 else 940.0 for at in times]
+    clocks = [1410.0 if at < 15_400_000 else later for at in times]
     counters = kineto_counters("SM Clock (MHz)", (times, clocks), key="", pid=0)
     found = _note(tmp_path, [*_loop(lambda step, _: 1 + (step >= 7) / 2), *counters])
-    assert found.endswith("its clock was 940 MHz on average, 1,410 MHz otherwise.")
+    assert found.partition(", which ran alone): ")[2].startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,8 @@ def test_the_clock_is_named_where_it_was_sampled(tmp_path: Path) -> None:
         ("warm-up", lambda step, _: 1 + (step < 4) / 2),
         ("one kernel", lambda step, number: 1 + 2 * (number == 5 and step >= 7)),
         ("a sequence that grows", lambda step, number: 1 + step * (number < 2) / 5),
+        ("one that takes most", lambda step, number: 99 + 9 * step if number == 5 else 1.0),
+        ("deep layers after others", lambda step, _: 1 + step // 3 % 2),
     ],
 )
 def test_other_reasons_for_longer_times_are_no_slowdown(
@@ -73,6 +84,17 @@ def test_other_reasons_for_longer_times_are_no_slowdown(
 def test_more_work_is_no_slowdown(tmp_path: Path) -> None:
     """Kernels of a fixed number of blocks may do any amount of it."""
     events = _loop(lambda step, _: 1 + (step >= 7) / 2, rows=lambda step: 8 + 4 * (step >= 7))
+    assert _note(tmp_path, events) == ""
+
+
+def test_other_work_is_no_slowdown(tmp_path: Path) -> None:
+    """An evaluation has kernels of other sizes beside those of a fixed number of blocks."""
+    events = _loop(lambda step, _: 1 + (5 <= step < 7) / 2)
+    more = [event for event in events if event["cat"] == "kernel"]
+    for corr, each in enumerate(more, 1000):
+        small = kernel(corr, each["ts"] + each["dur"] + 1, 5, name="small")
+        small["args"]["grid"] = [int(each["dur"]), 1, 1]
+        events += [launch(corr, each["ts"] + 1, tid=2), small]
     assert _note(tmp_path, events) == ""
 
 
