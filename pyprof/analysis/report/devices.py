@@ -58,6 +58,6 @@ def _times(
     bounds = bounds_on_gpu(own, of_row, len(steps))
     if bounds is None:
         return np.full(len(steps), np.nan), np.full(len(steps), np.nan)
-    duration = on_gpu(own, of_row, steps.start_ns, steps.end_ns)
+    duration, _ = on_gpu(own, of_row, steps.start_ns, steps.end_ns)
     computing = device.compute.length_within(bounds[:-1], bounds[1:])
     return np.where(shown, duration, np.nan), np.where(shown, computing, np.nan)

@@ -327,17 +327,15 @@ def _place(records: Records, bounds: Bounds, launch_ns: Int64Array) -> tuple[Bou
 
 
 def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
-    duration = on_gpu(records, of_row, bounds.start, bounds.end)
+    duration, wait = on_gpu(records, of_row, bounds.start, bounds.end)
     row_ns = records.numpy("end") - records.numpy("start")
     stated = [serving_step(text) for text in bounds.texts]
-    ends = bounds_on_gpu(records, of_row, len(duration))
-    wait = 0 * duration if ends is None else bounds.start - ends[:-1]
     return Steps(
         origin=bounds.origin,
         start_ns=bounds.start,
         end_ns=bounds.end,
         duration_ns=duration,
-        wait_ns=np.clip(wait, 0, duration),
+        wait_ns=wait,
         of_row=of_row,
         stated=tuple(step or ServingStep("") for step in stated) if any(stated) else (),
         inside_ns=int(row_ns[of_row != MISSING].sum()),
@@ -345,15 +343,23 @@ def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
     )
 
 
-def on_gpu(records: Records, of_row: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
-    """Measure each step on the GPU, from the end of the previous one to its own, without pauses."""
+def on_gpu(
+    records: Records, of_row: Int64Array, start: Int64Array, end: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Measure each step on the GPU, from the end of the previous one to its own, without pauses.
+
+    And the part of it before the host began the step.
+    """
     bounds = bounds_on_gpu(records, of_row, len(start))
     if bounds is None:
-        return end - start
+        return end - start, 0 * start
     inside = of_row != MISSING
     times = [records.numpy(name, 0)[inside] for name in ("window", "start", "end")]
     paused = recorded(np.ones(len(times[0]), bool), *times).paused
-    return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
+    before, after = bounds[:-1], bounds[1:]
+    begun = np.clip(start, before, after)
+    duration, wait = (to - before - paused.length_within(before, to) for to in (after, begun))
+    return duration, wait
 
 
 def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Array | None:

@@ -1,5 +1,7 @@
 """Phases of a serving engine's steps, and of their rows."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from pyprof.analysis.summary.phases import serving_phases, with_steps
@@ -9,7 +11,7 @@ from pyprof.inputs.source import Source
 from pyprof.parse import parse
 from pyprof.prof import group, step_rows
 from pyprof.prof.table import Table
-from tests.analysis.captures import US, Range, Work, capture, op, training
+from tests.analysis.captures import US, Api, Range, Work, capture, op, training
 
 TEXTS = (
     "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
@@ -18,15 +20,19 @@ TEXTS = (
     "step[DECODE bs=5]",
 )
 
+PAUSE = [
+    Api("cudaProfilerStop", (91 * US, 92 * US)), Api("cudaProfilerStart", (98 * US, 99 * US)),
+]  # fmt: skip
 
-def _serving(*texts: str) -> Source:
+
+def _serving(*texts: str, api: Sequence[Api] = ()) -> Source:
     """Write a step of 100 us, with one kernel of 50 us, for each text."""
     work = [
         Work(((100 * n + 20) * US, (100 * n + 70) * US), ((100 * n + 10) * US, (100 * n + 12) * US))
         for n in range(len(texts))
     ]
     ranges = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
-    net = capture(work, ranges=ranges)
+    net = capture(work, [*api], ranges=ranges)
     return Source(Table(parse(net)), net)
 
 
@@ -57,6 +63,8 @@ def test_steps_are_summed_by_serving_phase() -> None:
     assert [(one.phase, one.time_ns) for one in both] == [
         ("decode", 150 * US), ("prefill", 70 * US),
     ]  # fmt: skip
+    paused = _serving(TEXTS[0], TEXTS[0], api=PAUSE)
+    assert [one.time_ns for one in _phases(paused)] == [100 * US]  # from each window's first row
     of = _serving(*TEXTS[1:])
     assert _phases(of) == (_decoding(3, 250, None),)
     assert _phases(of, (2, 3)) == (_decoding(1, 100, 5),)
