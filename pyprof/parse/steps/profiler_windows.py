@@ -79,7 +79,8 @@ def recording_windows(capture: Capture) -> RecordingWindows:
 def _after_skipped_steps(capture: Capture) -> dict[int, Int64Array]:
     """Find the steps of each process before which torch.profiler's schedule left some out.
 
-    Scripts merge the traces that a schedule with `repeat` writes.
+    Scripts merge the traces that a schedule with `repeat` writes. What was launched in between, or
+    a step of another thread that had not ended, was recorded all the same.
     """
     text = capture.ranges.column("text").combine_chunks()
     matches = pc.match_substring_regex(text.dictionary, r"^ProfilerStep#\d{1,9}$")
@@ -88,14 +89,21 @@ def _after_skipped_steps(capture: Capture) -> dict[int, Int64Array]:
     rows = rows[np.argsort(ints(capture.ranges.column("start"))[rows], kind="stable")]
     names = text.take(pa.array(rows)).to_pylist()
     number = np.array([int(name.partition("#")[2]) for name in names], np.int64)
-    start, thread = (ints(capture.ranges.column(name))[rows] for name in ("start", "thread"))
+    start, end, thread = (
+        ints(capture.ranges.column(name))[rows] for name in ("start", "end", "thread")
+    )
     pid = ints(capture.threads.column("pid"))[thread]
+    launching = named(capture.calls, "Launch")
+    launcher, launched = processes(capture), ints(capture.calls.column("start"))
     begun: dict[int, Int64Array] = {}
     for process in np.unique(pid).tolist():
         ours = pid == process
-        resumed = start[ours][1:][np.diff(number[ours]) > 1]
-        if len(resumed):
-            begun[process] = np.unique(resumed)
+        paused, until = np.maximum.accumulate(end[ours])[:-1], start[ours][1:]
+        launches = np.sort(launched[launching & (launcher == process)])
+        skipped = (np.diff(number[ours]) > 1) & (paused <= until)
+        skipped &= np.searchsorted(launches, paused) == np.searchsorted(launches, until)
+        if skipped.any():
+            begun[process] = np.unique(until[skipped])
     return begun
 
 

@@ -179,6 +179,26 @@ def test_steps_that_were_not_recorded_are_a_pause(
     assert [row.get("window") for row in table] == found
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([(1, 1, 100), (6, 1, 600)], id="every fifth step is named"),
+        pytest.param([(1, 1, 100), (51, 2, 180), (2, 1, 260), (52, 2, 340)], id="threads in turn"),
+    ],
+)
+def test_numbers_are_skipped_without_a_pause(
+    tmp_path: Path, steps: list[tuple[int, int, int]]
+) -> None:
+    events = []
+    for number, thread, begin in steps:
+        step = event("user_annotation", f"ProfilerStep#{number}", begin, 90)
+        events.append({**step, "tid": thread})
+    for corr in range(1, 9):
+        events += [launch(corr, 100 * corr + 5), kernel(corr, 100 * corr + 20)]
+    table = read(tmp_path, events).table().to_pylist()
+    assert [row.get("window") for row in table] == [None] * 8
+
+
 STEP = "execute_{0}_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
 
 
