@@ -83,11 +83,12 @@ class StragglerCost:
     excess_ns: float | None
     """How much more of that than the median of the others; null if no steps were found, or
     there are no others."""
-    cost_in_steps_ns: int = 0
-    """The part of `cost_ns` that is in steps; all of it, if no steps were found."""
-    cost_to_each_ns: float = 0.0
+    cost_in_steps_ns: int | None = None
+    """The part of `cost_ns` that is in steps; all of it, if no steps were found; null if `of`
+    is 0."""
+    cost_to_each_ns: float | None = None
     """What each other rank waited for it in a step of both captures; in all, if no steps were
-    found."""
+    found; null if `of` is 0."""
     awaited_outside_steps: bool = False
     """Whether each other waited for it outside of steps, too, as for a checkpoint, for more than
     5 % of the time."""
@@ -341,7 +342,8 @@ class Ranks(Answer):
     """Ranks whose own work takes longest, by more than 0.5 % of a step and in three of four steps,
     the slowest first; without steps, those that others waited for longest, unless most are."""
     slowest_are_a_host: bool = False
-    """Whether these are all ranks of one of several hosts, each of which begins at device 0."""
+    """Whether these are all ranks of one of several hosts, each of which begins at device 0; false
+    where each rank sees a device 0 of its own, so that hosts are unknown."""
     step_origins: tuple[str, ...]
     """How steps were found, each way once."""
     all_may_wait_for_missing: bool = not_in_json()

@@ -58,8 +58,8 @@ def _costs_in_steps(job: Ranks) -> Iterator[StragglerCost]:
         hidden = meet and one.of > 0 and each_ns + unseen_ns < (one.excess_ns or 0) / 2
         yield replace(
             one,
-            cost_in_steps_ns=cost_ns,
-            cost_to_each_ns=each_ns,
+            cost_in_steps_ns=cost_ns if one.of else None,
+            cost_to_each_ns=each_ns if one.of else None,
             awaited_outside_steps=one.cost_ns - cost_ns > least_ns * peers,
             excess_hidden=hidden,
         )
@@ -71,7 +71,7 @@ def _roles(job: Ranks) -> Mapping[int, str]:
     slow = [one for one in job.stragglers if one.rank in explained]
     if len(slow) == 1:
         return {one.rank: _role(job, one) for one in slow}
-    waited_ns = sum(one.cost_in_steps_ns for one in slow) + job.waited_for_several_ns
+    waited_ns = sum(one.cost_in_steps_ns or 0 for one in slow) + job.waited_for_several_ns
     meet = any(one.of for one in slow)
     return dict.fromkeys(explained, "straggler" if waited_ns or not meet else "unawaited")
 
@@ -88,13 +88,16 @@ def _role(job: Ranks, one: StragglerCost) -> str:
 
 
 def _hosts(job: Ranks) -> list[list[int]]:
-    """Group the ranks by host: on each, devices' numbers begin again at 0. [] if there is one."""
+    """Group the ranks by host: on each, devices' numbers begin again at 0. [] if there is one.
+
+    A single rank is no group: its process may see but one of the host's devices.
+    """
     hosts: list[list[int]] = [[]]
     for rank, device in sorted({one.rank: one.device for one in job.ranks}.items()):
         if device == 0:
             hosts.append([])
         hosts[-1].append(rank)
-    known = [ranks for ranks in hosts if ranks]
+    known = [ranks for ranks in hosts if len(ranks) > 1]
     return known if len(known) > 1 else []
 
 

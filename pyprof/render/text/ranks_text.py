@@ -78,7 +78,7 @@ def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield how long others waited for a rank outside of steps, as for its checkpoint; the text."""
     for one in job.stragglers:
         if one.awaited_outside_steps:
-            each_ns = (one.cost_ns - one.cost_in_steps_ns) / job.peer_count
+            each_ns = (one.cost_ns - (one.cost_in_steps_ns or 0)) / job.peer_count
             span_ns = max(gpu.span_ns for gpu in job.ranks)
             waited = f"the others waited {duration(each_ns)} each"
             if job.peer_count == 1:
@@ -143,7 +143,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
 
 
 def _several(job: Ranks, slow: list[StragglerCost]) -> str:
-    cost = sum(one.cost_in_steps_ns for one in slow)
+    cost = sum(one.cost_in_steps_ns or 0 for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     host = ", a whole host (inferred)," if job.slowest_are_a_host else ""
     role = "delay the others"
@@ -275,7 +275,7 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
             count(one.of),
             milliseconds(one.cost_ns),
             *(
-                milliseconds(others * one.cost_to_each_ns if job.step_count else None)
+                milliseconds(others * (one.cost_to_each_ns or 0) if job.step_count else None)
                 for others in (job.peer_count, 1)
             ),
             milliseconds(one.excess_ns),

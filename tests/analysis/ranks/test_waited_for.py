@@ -103,3 +103,29 @@ def test_the_largest_bubble_is_told(
         for one, bubble, ms in zip(found.ranks, bubbles_ms, compute_ms, strict=True)
     )
     assert judge_waits(replace(found, ranks=ranks)).bubble == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "slow", "whole"),
+    [
+        ([0, 1, 0, 1], (2, 3), True),
+        ([0, 1, 0, 1], (1, 2), False),
+        ([0, 0, 0, 0], (2,), False),  # each process sees one device only
+    ],
+)
+def test_the_slowest_may_be_those_of_a_host(
+    devices: Sequence[int], slow: Sequence[int], *, whole: bool
+) -> None:
+    found = _found({}, [24 if rank in slow else 20 for rank in range(4)])
+    ranks = [replace(one, device=device) for one, device in zip(found.ranks, devices, strict=True)]
+    judged = judge_waits(replace(found, ranks=tuple(ranks)))
+    assert sorted(judged.slowest_ranks) == [*slow]
+    assert judged.slowest_are_a_host is whole
+
+
+def test_waits_for_a_rank_without_collectives_are_unknown() -> None:
+    found = _found({}, [20, 20])
+    without = [replace(one, of=0) for one in found.stragglers]
+    judged = judge_waits(replace(found, stragglers=tuple(without)))
+    costs = [(one.cost_in_steps_ns, one.cost_to_each_ns) for one in judged.stragglers]
+    assert costs == [(None, None)] * 2
