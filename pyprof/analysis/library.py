@@ -49,7 +49,9 @@ def is_autotuned(table: Table) -> bool:
     return any(map(_TEMPLATE.search, _names(table)))
 
 
-_TEMPLATE = re.compile(r"\btriton_tem_(?!\w*attention)")
+_TEMPLATE = re.compile(r"\btriton_tem_(?!\w*attention)\w*(?:mm|conv)")
+"""Of products and convolutions; FlexAttention has a template in every mode, which may be called
+`triton_tem_fused_0`."""
 
 
 def _names(table: Table) -> list[str]:

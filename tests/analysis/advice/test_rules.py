@@ -1069,6 +1069,8 @@ ACTIONS = {
         "under_roof", Story([_FLASH], _called("scaled_dot_product_attention", _FLASH, *_HEADS)),
         "sdpa_kernel"),
     "a compiled program": ("under_roof", _with_kernel("triton_poi_fused_add_0"), "max-autotune"),
+    "a compiled program with FlexAttention": (
+        "under_roof", _with_kernel("triton_tem_fused_0"), "max-autotune"),
     "a program tuned by max-autotune": (
         "under_roof", _with_kernel("triton_tem_fused_mm_0"), "implementation of the op"),
     "products by the vendor's kernels": (
