@@ -27,6 +27,7 @@ from pyprof.prof import step_rows, where
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
 from pyprof.prof.processor import word
+from pyprof.quantities import counted
 from pyprof.records.merging import known_in_both, merge_unique, merged_by, same_or_none
 from pyprof.records.records import time_by_value
 
@@ -164,7 +165,13 @@ class DeviceSums:
             yield f"times leave out {left_out:,} of {count + left_out:,} GPUs, which worked least."
         if not self.api_known and any(d.idle_ns and not d.on_cpu for d in self.devices):
             yield "this file lacks waits for the GPU; they count as launch or host."
-        yield from map(str, self.slowdowns)
+        if self.slowdowns:
+            worst = min(self.slowdowns, key=lambda one: (-one.ratio, one.device))
+            others = len(self.slowdowns) - 1
+            also = (
+                f" Likewise on {counted(others, 'other GPU')}, each at its time." if others else ""
+            )
+            yield f"{worst}{also}"
 
 
 def _device_sums(times: Timeline, slowdowns: tuple[Slowdown, ...]) -> DeviceSums:

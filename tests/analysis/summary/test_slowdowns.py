@@ -49,6 +49,21 @@ def test_another_program_may_slow_it_down_for_a_while(tmp_path: Path) -> None:
     assert found.startswith("GPU 0: from 8.79 ms to 18.6 ms after its first kernel, ")
 
 
+def test_of_several_the_slowest_is_told(tmp_path: Path) -> None:
+    files = []
+    for number, factor in enumerate((1.5, 2.0, 1.5)):
+        (folder := tmp_path / str(number)).mkdir()
+        events = _loop(lambda step, _, factor=factor: factor if step >= 7 else 1.0)
+        for each in events:
+            if each["cat"] == "kernel":
+                each["args"]["device"] = each["pid"] = number
+        files.append(trace_file(folder, events))
+    notes = run("summary", "-q", "--json", *files).json["notes"]
+    (found,) = [note for note in notes if "the same kernels" in note]
+    assert found.startswith("rank 1, GPU 1: from 15.4 ms")
+    assert found.endswith(" Likewise on 2 other GPUs, each at its time.")
+
+
 @pytest.mark.parametrize(
     ("later", "why"),
     [
