@@ -152,16 +152,19 @@ def _in_half(context: RuleContext, products: Int64Array, dtype: str) -> int | No
     """Return the most that autocast could save: beside products, half of what others move.
 
     Under autocast already, what is still in float32 has to be: others count if the product before
-    them is in float32, as in a network beside one under autocast.
+    them on their stream is in float32, as in a network beside one under autocast.
     """
     others = context.class_matches(lambda each: each.dtype == "float32")
     others &= context.chosen & ~context.is_one("dir", "optim", "comm")
     others[products] = False
     in_half = context.class_matches(lambda each: each.tc.value == "1" and each.dtype in HALF)
-    of_any = np.union1d(products, np.flatnonzero(in_half & context.chosen))
-    rows = np.flatnonzero(others) if len(products) else products
+    is_product = in_half & context.chosen
+    is_product[products] = True
+    order, _ = context.by_stream
+    of_any = np.flatnonzero(is_product[order])
+    rows = np.flatnonzero(others[order]) if len(products) else products
     before = of_any[np.maximum(np.searchsorted(of_any, rows) - 1, 0)]
-    rows = rows[np.isin(before, products)]
+    rows = order[rows[np.isin(order[before], products)]]
     gains = _on_tensor_cores(context, products, dtype, narrower=_NARROWER)
     return context.most(np.r_[products, rows], np.r_[gains, context.ns[rows] / _NARROWER])
 

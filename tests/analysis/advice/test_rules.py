@@ -1407,6 +1407,12 @@ GAINS = {
             _busy(10_000, "volta_sgemm_128x64_tn", begin=40_000),
             _busy(4000, ADD, begin=60_000)])),
         10_000 * (1 - 15.7 / 125) + 4000 / 2),
+    "a float32 network on a V100, on a stream of its own beside one in float16": (
+        "mixed_precision", _on(VOLTA, Story([
+            _busy(10_000, "volta_sgemm_128x64_tn"),
+            replace(_busy(30_000, "volta_h884gemm_128x64_ldg8_tn", begin=20_000), stream=8),
+            _busy(4000, ADD, begin=60_000)])),
+        10_000 * (1 - 15.7 / 125) + 4000 / 2),
     "float64 on a CPU: half of the bytes": (
         "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
     "a float64 convolution on a CPU: a fifth stays": (
