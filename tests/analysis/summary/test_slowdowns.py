@@ -50,11 +50,11 @@ def test_another_program_may_slow_it_down_for_a_while(tmp_path: Path) -> None:
 
 
 def test_of_several_the_slowest_is_told(tmp_path: Path) -> None:
+    factors: list[Factor] = [lambda step, _: 1 + (step >= 7) / 2, lambda step, _: 1 + (step >= 7)]
     files = []
-    for number, factor in enumerate((1.5, 2.0, 1.5)):
+    for number, factor in enumerate([*factors, factors[0]]):
         (folder := tmp_path / str(number)).mkdir()
-        events = _loop(lambda step, _, factor=factor: factor if step >= 7 else 1.0)
-        for each in events:
+        for each in (events := _loop(factor)):
             if each["cat"] == "kernel":
                 each["args"]["device"] = each["pid"] = number
         files.append(trace_file(folder, events))
