@@ -86,6 +86,8 @@ def _after_skipped_steps(capture: Capture) -> dict[int, Int64Array]:
     matches = pc.match_substring_regex(text.dictionary, r"^ProfilerStep#\d{1,9}$")
     steps = np.flatnonzero(pc.fill_null(matches, fill_value=False))
     rows = np.flatnonzero(pc.is_in(text.indices, pa.array(steps, text.indices.type)))
+    if not len(rows):
+        return {}
     rows = rows[np.argsort(ints(capture.ranges.column("start"))[rows], kind="stable")]
     names = text.take(pa.array(rows)).to_pylist()
     number = np.array([int(name.partition("#")[2]) for name in names], np.int64)
