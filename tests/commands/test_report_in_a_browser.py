@@ -258,6 +258,29 @@ def test_a_selection_applies_to_all_tables(opened: WebDriver, click: str) -> Non
     assert _column(opened, 1) == TIMES
 
 
+def test_a_selection_leaves_tables_of_devices_whole(
+    captures: Path, tmp_path: Path, chromium: WebDriver
+) -> None:
+    page(captures / "kineto-h100-vit-inference/trace.json.gz", tmp_path / "net.html")
+    drawn(chromium, tmp_path / "net.html")
+    chromium.find_element("css selector", "#table-ops .pick").click()
+    assert len(_column(chromium, 0, "ops")) == 1
+    assert _column(chromium, 0, "memory-peaks") == ["cuda:0", "cpu"]
+    assert chromium.find_elements("css selector", "#table-memory-peaks .selected") == []
+
+
+def test_a_row_of_steps_is_named_once(opened: WebDriver) -> None:
+    script = """
+    const {plot} = document.getElementById('figure-strip');
+    const box = plot.canvas.getBoundingClientRect();
+    plot.canvas.dispatchEvent(new PointerEvent('pointermove', {
+      clientX: box.left + plot.view.left + 1, clientY: box.top + plot.view.top + 4}));
+    return [document.querySelector('.tip').innerText.split('\\n')[0], plot.item.names[0]];
+    """
+    first_line, name = opened.execute_script(script)
+    assert first_line == name
+
+
 def test_escape_ends_a_selection(opened: WebDriver) -> None:
     row = opened.find_element("css selector", "#table-ops tbody tr")
     bar = opened.find_element("id", "selection")

@@ -295,7 +295,7 @@
       const value = view.value(x);
       if (!(row in item.names) || x < view.left) return null;
       const place = item.row.findIndex((own, n) => own === row && item.left[n] <= value && value < item.right[n]);
-      const tip = [["step", item.names[row]], ["at", duration(value)]];
+      const tip = [["", item.names[row]], ["at", duration(value)]];
       if (place < 0) return value < item.lengths[row] ? { tip: [...tip, ["", "idle"]] } : null;
       return { tip: [...tip, ["busy", `${(100 * item.busy[place]).toFixed(1)} %`], ["mostly", item.sort[place]]] };
     },

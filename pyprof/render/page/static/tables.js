@@ -76,12 +76,14 @@
     if (!holds) return `${bare} is for texts; ${name} has numbers`;
     return (row) => (value(row, place) === null ? bare === "!=" : holds(value(row, place), limit));
   };
+  // Whether a selection concerns a table: rows of devices, and of counters, stand for no facts.
+  const isSelected = (table) => pyprof.selection?.active() && "selectable" in table.dataset;
   const filter = (table, box, count) => {
     const words = box.value.toLowerCase().split(/\s+/).filter((word) => word && word !== "and" && word !== "&&");
     const tests = words.map((word) => test(table, word));
     const wrong = tests.find((entry) => typeof entry === "string");
     const { selection } = pyprof;
-    const selected = selection?.active();
+    const selected = isSelected(table);
     let shown = 0;
     for (const row of table.tBodies[0].rows) {
       const time = selected && row.dataset.key !== undefined ? selection.time(row.dataset.key) : null;
@@ -98,7 +100,7 @@
     const head = table.tHead.rows[0];
     head.querySelector(".selected")?.remove();
     for (const cell of table.querySelectorAll("td.selected")) cell.remove();
-    if (!selection.active()) return;
+    if (!isSelected(table)) return;
     const header = document.createElement("th");
     header.className = "selected";
     header.scope = "col";
