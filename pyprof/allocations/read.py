@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.allocations import trace_events, trace_history
 from pyprof.errors import CaptureError
-from pyprof.readers import kineto, read_head, reader_of, sensible
+from pyprof.readers import kineto, read_checked, read_head, reader_of
 from pyprof.readers.refusals import describe
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
         devices = _module("snapshot_device").devices(taken, capture)
         recorded = Recorded(path, devices, _rank(path))
     elif kineto.sniff(path, head):
-        recorded = sensible(path, _trace)
+        recorded = read_checked(path, _trace)
     else:
         reader = reader_of(path, head)
         name = reader.__name__.rpartition(".")[2] if reader else ""
@@ -57,7 +57,7 @@ def read(path: Path, capture: Capture | None = None) -> Recorded:
             what = describe(path, head)
             raise CaptureError(f"{path}: no memory was recorded ({what}); {EXPECTED}")
         usage = _module(f"{name}_events")
-        recorded = sensible(path, partial(_segments, tool=_TOOLS[name], usage=usage))
+        recorded = read_checked(path, partial(_segments, tool=_TOOLS[name], usage=usage))
     if not recorded.devices:
         raise CaptureError(f"{path}: no device holds or allocates memory in it; {EXPECTED}")
     return recorded

@@ -64,7 +64,7 @@ def read(path: Path) -> Capture:
         return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)
-    return sensible(path, checked)
+    return read_checked(path, checked)
 
 
 def stamp(path: Path) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ def identity(path: Path) -> Identity:
     from pyprof.schema import Identity  # noqa: PLC0415 - loads Arrow
 
     read_identity = getattr(_reader(path), "identity", None)
-    return sensible(path, read_identity) if read_identity else Identity()
+    return read_checked(path, read_identity) if read_identity else Identity()
 
 
 def tells_rank(path: Path) -> bool:
@@ -118,8 +118,8 @@ def reader_of(path: Path, head: bytes) -> Reader | None:
     return next((each for each in asked if each.sniff(path, head)), None)
 
 
-def sensible(path: Path, function: Callable[[Path], T]) -> T:
-    """Call a function on a file; raise CaptureError for values that no tool writes, too."""
+def read_checked(path: Path, function: Callable[[Path], T]) -> T:
+    """Read a file by a function; raise CaptureError also if it fails on impossible values."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     try:

@@ -41,12 +41,12 @@ def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:
 
     `process` is that of each call. A launch during the capture of a graph has no kernel.
     """
-    return _running(calls, process, _KERNEL)
+    return _launch_rows(calls, process, _KERNEL)
 
 
 def none_recorded(calls: pa.Table, process: IntArray) -> str | None:
     """Describe a capture that has launches but no kernel; None if it has no launches."""
-    rows = _running(calls, process, f"{_KERNEL}|{GRAPH_LAUNCH}")
+    rows = _launch_rows(calls, process, f"{_KERNEL}|{GRAPH_LAUNCH}")
     count = len(np.unique(outermost(calls, rows)))
     if not count:
         return None
@@ -71,7 +71,7 @@ def outermost(calls: pa.Table, rows: Int64Array) -> Int64Array:
     return number
 
 
-def _running(calls: pa.Table, process: IntArray, pattern: str) -> Int64Array:
+def _launch_rows(calls: pa.Table, process: IntArray, pattern: str) -> Int64Array:
     launching = named(calls, pattern) & (ints(calls.column("corr")) != MISSING)
     for begin, end in _RUNS_NOTHING:
         if launching.any():

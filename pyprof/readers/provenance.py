@@ -85,18 +85,18 @@ def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
     failures = []
     for path in files:
         try:
-            stated = [*_stated(path)]
+            stated = [*_read_origins(path)]
         except (OSError, ValueError) as error:
             why = error.strerror or "" if isinstance(error, OSError) else str(error)
             why = "damaged JSON" if isinstance(error, orjson.JSONDecodeError) else message(why)
             failures.append(f"{message(path.name)} is not used: {why}")
             continue
         for kernel, origin in stated:
-            origins[kernel] = _common(origins[kernel], origin) if kernel in origins else origin
+            origins[kernel] = _keep_agreed(origins[kernel], origin) if kernel in origins else origin
     return origins, failures
 
 
-def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
+def _read_origins(path: Path) -> Iterator[tuple[str, Origin]]:
     is_log = path.suffix == ".log"
     most = _MAX_LOG_BYTES if is_log else _MAX_BYTES
     if path.stat().st_size > most:
@@ -133,7 +133,7 @@ def _texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _common(a: Origin, b: Origin) -> Origin:
+def _keep_agreed(a: Origin, b: Origin) -> Origin:
     """Keep what two uses of a kernel agree on, and what only one of them states."""
     frames = b.frames if a.frames is None else a.frames
     if a.frames is not None and b.frames is not None:

@@ -122,7 +122,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
             for count, what in zip(instants, ("API calls", "ranges"), strict=True)
             if count
         ),
-        *_nameless(activities),
+        *_warn_nameless(activities),
     )
     return replace(
         capture,
@@ -140,8 +140,8 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
     many equal ones are duplicates.
     """
     calls, doubled_calls = drop_duplicates(capture.calls, _CALL)
-    calls, invalid_calls = _possible(calls)
-    ranges, invalid_ranges = _possible(capture.ranges)
+    calls, invalid_calls = _clear_impossible(calls)
+    ranges, invalid_ranges = _clear_impossible(capture.ranges)
     kept, doubled_ranges = drop_duplicates(ranges, _RANGE)
     if doubled_ranges < _TWICE * ranges.num_rows:
         kept, doubled_ranges = ranges, 0
@@ -310,7 +310,7 @@ def missing_time_warnings(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]
         )
 
 
-def _possible(table: pa.Table) -> tuple[pa.Table, int]:
+def _clear_impossible(table: pa.Table) -> tuple[pa.Table, int]:
     """Clear the duration of rows that end before they begin, last over a day, or lack a start."""
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
     end = np.where(end == NO_TIME, start, end) if table.column("end").null_count else end
@@ -326,7 +326,7 @@ def _possible(table: pa.Table) -> tuple[pa.Table, int]:
     return table, int(wrong.sum())
 
 
-def _nameless(activities: pa.Table) -> Iterator[str]:
+def _warn_nameless(activities: pa.Table) -> Iterator[str]:
     names = activities.column("name").combine_chunks()
     empty = pc.is_in(names.dictionary, pa.array(["", "unknown kernel"])).to_numpy(
         zero_copy_only=False

@@ -74,7 +74,7 @@ def timed(events: list[Event]) -> Timed:
     values = all_loads([event.ts for event in events])
     exact, kinds = None, {*map(type, values)}
     if kinds - {int, float}:
-        exact = _exact(values) if kinds == {str} else None  # torch_npu's
+        exact = _parse_exactly(values) if kinds == {str} else None  # torch_npu's
         values = [microseconds(value) for value in values]
     try:
         us = np.array(values, np.float64)
@@ -83,13 +83,13 @@ def timed(events: list[Event]) -> Timed:
     return Timed(events, np.where(np.abs(us) < _MAX_US, us, np.nan), exact)
 
 
-def _exact(microseconds: Sequence[str]) -> Int64Array | None:
+def _parse_exactly(microseconds: Sequence[str]) -> Int64Array | None:
     """Return the ns of decimal texts; None if one is not decimal, or has more digits."""
     try:
         decimals = pa.array(microseconds, pa.string()).cast(pa.decimal128(_DIGITS, 3))
     except pa.ArrowInvalid:
         return None
-    words = np.frombuffer(decimals.buffers()[1], np.int64)  # two a number, the lower one first
+    words = np.frombuffer(decimals.buffers()[1], np.int64)  # two per number, the lower first
     return words[::2].copy()
 
 

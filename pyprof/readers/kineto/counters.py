@@ -71,7 +71,7 @@ def _number(value: object) -> float | None:
 def of_kernels(events: Sequence[Event], text: bytes) -> pa.Array:
     """Return the counters that CUPTI's range profiler measured for kernels, as JSON.
 
-    `text` is the JSON of all arguments, in which usually no name is a metric's.
+    `text` is the JSON of all arguments, which rarely contains a metric.
     """
     if b"__" not in text:
         return pa.nulls(len(events), pa.string())

@@ -150,7 +150,7 @@ def warnings(
         more = _MAYBE_LAUNCHING if trace.cut else also
         yield f"{without}rows are CPU ops, timed on the CPU{more}"
     else:
-        yield from _orphans(activities, calls, cut=trace.cut)
+        yield from _warn_orphans(activities, calls, cut=trace.cut)
 
 
 _OF_FUNCTIONS = (
@@ -178,7 +178,7 @@ def _all_lost(calls: pa.Table) -> str | None:
     return none_recorded(calls, np.zeros(len(calls), np.int64))
 
 
-def _orphans(activities: pa.Table, calls: pa.Table, *, cut: bool) -> Iterator[str]:
+def _warn_orphans(activities: pa.Table, calls: pa.Table, *, cut: bool) -> Iterator[str]:
     ambiguous = activities["pid"].null_count if calls.num_rows else 0
     if ambiguous:
         yield (

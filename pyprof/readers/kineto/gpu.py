@@ -110,8 +110,10 @@ def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
         "kind": pa.array(kind.astype(np.int8)),
         "start": start,
         "end": pa.compute.add(start, times([event.dur for event in events])),
-        "device": ints(_first([a.device for a in args], (e.pid for e in events)), pa.int32()),
-        "stream": ints(_first([a.stream for a in args], (e.tid for e in events))),
+        "device": ints(
+            _fill_missing([a.device for a in args], (e.pid for e in events)), pa.int32()
+        ),
+        "stream": ints(_fill_missing([a.stream for a in args], (e.tid for e in events))),
         "corr": correlations(args),
         **_work_names(kind, names),
         "regs": ints([a.regs for a in args], pa.int32()),
@@ -382,7 +384,7 @@ def _collective(args: dict[str, Any]) -> str:
     return orjson.dumps(plain).decode()
 
 
-def _first(values: list[Any], others: Iterable[Any]) -> list[Any]:
+def _fill_missing(values: list[Any], others: Iterable[Any]) -> list[Any]:
     if None not in values:
         return values
     return [b if a is None else a for a, b in zip(values, others, strict=True)]

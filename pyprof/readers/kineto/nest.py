@@ -86,9 +86,9 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
         order[order < count],
         np.array(sweep.ends[:count], np.int64),
         style,
-        _where_new(ranges.stack, parent, ranges.kind),
+        _drop_inherited(ranges.stack, parent, ranges.kind),
         _frames(both, parent, call, chains),
-        _where_new(ranges.layers, parent, ranges.kind),
+        _drop_inherited(ranges.layers, parent, ranges.kind),
         nearest(parent, ranges.kind == OP),
         nearest(parent, ranges.kind == COMPILING) >= 0,
     )
@@ -129,14 +129,17 @@ class _Sweep:
                 outer.pop()
             goes_on = False
             if outer and ends[row] > ends[outer[-1]]:
-                goes_on = self._overhang(row, start, outer)
+                goes_on = self._fix_overhang(row, start, outer)
             if outer:
                 parents[row] = outer[-1]
             if not goes_on:
                 outer.append(row)
 
-    def _overhang(self, row: int, start: int, outer: list[int]) -> bool:
-        """Fix a range that outlasts the one it began in; whether it goes on, to contain nothing."""
+    def _fix_overhang(self, row: int, start: int, outer: list[int]) -> bool:
+        """Fix a range that outlasts the one it began in; return whether it goes on after that.
+
+        Such a range contains nothing.
+        """
         ends, kind = self.ends, self._ranges.kind
         while outer and ends[row] > ends[outer[-1]]:
             around = outer[-1]
@@ -187,7 +190,7 @@ def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameCh
     return [chain_of[innermost] for innermost in of.tolist()]
 
 
-def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
+def _drop_inherited(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
     """Return each op's number, such as a call stack's; -1 if equal to that of the op around."""
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])

@@ -173,7 +173,7 @@ class Ranges:
 
     def columns(self) -> Columns:
         """Return the ranges that have a text."""
-        return _joined(self._columns)
+        return _concatenate(self._columns)
 
     def texts(self) -> pa.Table:
         """Return the texts of `columns`, split as `templates.split` does."""
@@ -189,7 +189,7 @@ class Ranges:
 
     def python(self) -> Columns:
         """Return the Python frames, which have no text."""
-        return _joined(self._frames)
+        return _concatenate(self._frames)
 
     def add(self, calls: Timed, *, ops: bool) -> None:
         """Gather ops or annotations."""
@@ -201,7 +201,7 @@ class Ranges:
         forward = whole_numbers([a.forward for a in args], 0)
         self._texts.append(written.text)
         self._columns.append(
-            self._timed(
+            self._to_columns(
                 calls,
                 kind=written.kind,
                 order=np.where(op_id == NO_NUMBER, -1, op_id),
@@ -245,12 +245,12 @@ class Ranges:
                 frame[index] = self.frames[of_name]
         frame, text = frame[names.number], text[names.number]
         self._frames.append(
-            self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
+            self._to_columns(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
         )
         self._texts.append(text[text >= 0])
-        self._columns.append(self._timed(calls.filter(text >= 0), kind=MODULE))
+        self._columns.append(self._to_columns(calls.filter(text >= 0), kind=MODULE))
 
-    def _timed(self, calls: Timed, **columns: Int64Array | int) -> Columns:
+    def _to_columns(self, calls: Timed, **columns: Int64Array | int) -> Columns:
         start = calls.start
         length = np.asarray(times([event.dur for event in calls.events]).fill_null(-1))
         rows = len(start)
@@ -277,6 +277,6 @@ _DEFAULTS: dict[str, Int64Array | int] = {
 """Values of the columns that a kind of range does not have."""
 
 
-def _joined(parts: list[Columns]) -> Columns:
+def _concatenate(parts: list[Columns]) -> Columns:
     nothing = Columns(*[np.empty(0, np.int64)] * len(Columns._fields))
     return Columns(*map(np.concatenate, zip(nothing, *parts, strict=True)))

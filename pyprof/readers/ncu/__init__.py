@@ -63,7 +63,8 @@ def read(path: Path) -> schema.Capture:
         measured(kernel, numbers, major) for kernel, major in zip(kernels, capability, strict=True)
     ]
     shapes = [
-        {side: _three(kernel, numbers, side) for side in ("grid", "block")} for kernel in kernels
+        {side: _three_sizes(kernel, numbers, side) for side in ("grid", "block")}
+        for kernel in kernels
     ]
     duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
     device = np.array([_device(kernel) for kernel in kernels])
@@ -72,10 +73,10 @@ def read(path: Path) -> schema.Capture:
         "kind": np.full(len(kernels), schema.KERNEL, np.int8),
         "start": start,
         "end": end,
-        "pid": pa.array([_whole(kernel.described.get("Process ID")) for kernel in kernels],
+        "pid": pa.array([_parse_whole(kernel.described.get("Process ID")) for kernel in kernels],
                         pa.int64()),
         "device": device.astype(np.int32),
-        "stream": pa.array([_whole(kernel.described.get("Stream")) for kernel in kernels],
+        "stream": pa.array([_parse_whole(kernel.described.get("Stream")) for kernel in kernels],
                            pa.int64()),
         "corr": np.arange(len(kernels)),
         "name": [kernel.described["Kernel Name"] for kernel in kernels],
@@ -115,7 +116,7 @@ _MAX_SIZE = 1 << 31
 """Greater than every side of a grid or block."""
 
 
-def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
+def _three_sizes(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
     """Return x, y, z of a grid or block; if only their product is recorded, it is x."""
     title = f"{side.capitalize()} Size"
     sizes = [int(size[:10]) for size in _DIGITS.findall(kernel.described.get(title, ""))]
@@ -130,7 +131,7 @@ def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
     return [*sizes] if possible else [None, None, None]
 
 
-def _whole(text: str | None) -> int | None:
+def _parse_whole(text: str | None) -> int | None:
     text = (text or "").strip()
     return int(text) if text.isdecimal() and len(text) < len(str(1 << 62)) else None
 
@@ -140,7 +141,7 @@ def _int(value: float | None, limit: int) -> int | None:
 
 
 def _device(kernel: Kernel) -> int:
-    number = _whole(kernel.described.get("Device"))
+    number = _parse_whole(kernel.described.get("Device"))
     return number if number is not None and number < _MAX_DEVICES else 0
 
 

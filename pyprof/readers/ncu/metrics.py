@@ -123,14 +123,14 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     def read(name: str) -> float | None:
         return numbers.read(kernel.metrics.get(name))
 
-    values = {key: _first(names, read) for key, names in _PLAIN.items()}
+    values = {key: _first_known(names, read) for key, names in _PLAIN.items()}
     clock_hz = values["clock_hz"]
-    seconds, cycles = _first(_SECONDS, read), _first(_CYCLES, read)
+    seconds, cycles = _first_known(_SECONDS, read), _first_known(_CYCLES, read)
     if seconds is None and cycles is not None and clock_hz:
         seconds = cycles / clock_hz
     duration_s = seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
     values["duration_ns"] = None if duration_s is None else duration_s * 1e9
-    traffic, rate = read(_TRAFFIC), _first(_TRAFFIC_RATE, read)
+    traffic, rate = read(_TRAFFIC), _first_known(_TRAFFIC_RATE, read)
     traffic = sum_if_known([*map(read, _TRAFFIC_PARTS)]) if traffic is None else traffic
     if traffic is None and rate is not None and duration_s is not None:
         traffic = rate * duration_s
@@ -138,7 +138,7 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     values["smem_bytes"] = next(
         (size for pair in _SHARED if (size := sum_if_known([*map(read, pair)])) is not None), None
     )
-    pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
+    pipes = [_first_known(_TENSOR, read), _first_known(_TENSOR_MEMORY, read)]
     parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
     counted = sum(count for count in pipes if count is not None) or max(parts)
     values["tensor_insts"] = counted or (0.0 if _is_complete(pipes, cc_major) else None)
@@ -147,7 +147,7 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     return {key: value for key, value in values.items() if value is not None and value >= 0}
 
 
-def _first(names: tuple[str, ...], read: Read) -> float | None:
+def _first_known(names: tuple[str, ...], read: Read) -> float | None:
     return next((value for name in names if (value := read(name)) is not None), None)
 
 

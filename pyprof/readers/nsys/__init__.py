@@ -213,7 +213,7 @@ def _ranges(
     domains: Mapping[tuple[int, int], str],
 ) -> pa.Table:
     free = np.isin(ints(events.column("eventType"), _PUSH_POP[0]), _START_END)
-    # Return the domain of each range; null for the default one, and for one without a name.
+    # domain of each range; null for the default one, and for one without a name
     pids = graphs.pids(ints(events.column("globalTid"), 0))
     number = ints(events.column("domainId"), 0)
     place = np.full(len(events), -1)

@@ -91,7 +91,7 @@ _LAST = 1 << 31
 
 
 def _join_hosts(several: list[Host]) -> dict[str, pa.Table]:
-    """Concatenate the host's tables of all recordings; their threads are numbered on."""
+    """Concatenate the host's tables of all recordings; each continues the numbers of threads."""
     offset = 0
     parts: dict[str, list[pa.Table]] = {"calls": [], "ranges": [], "threads": []}
     for side in several:
@@ -154,7 +154,7 @@ def kernels(
     rows = recording.spans("kernel_dispatch", "kernel_id", "group_segment_size", *_SIZES)
     name, registers = _symbols(recording, ints(rows.column("kernel_id")))
     columns: dict[str, object] = {
-        **_base(rows, schema.KERNEL, side, pid),
+        **_base_columns(rows, schema.KERNEL, side, pid),
         "device": or_null(known.devices(ints(rows.column("agent_id")))),
         "name": name,
         "regs": or_null(registers),
@@ -180,7 +180,7 @@ def copies(
     listed = (known.are_listed(ints(rows.column(f"{end}_agent_id"))) for end in ("dst", "src"))
     original = recording.strings.names(ints(rows.column("name_id")), "")
     columns = {
-        **_base(rows, schema.MEMCPY, side, pid),
+        **_base_columns(rows, schema.MEMCPY, side, pid),
         "device": or_null(np.where(origin == MISSING, target, origin)),
         "name": _copy_names(original, target, origin, np.logical_and(*listed)),
         "original_name": original,
@@ -189,7 +189,7 @@ def copies(
     return schema.table(schema.ACTIVITIES, columns)
 
 
-def _base(
+def _base_columns(
     rows: pa.Table, kind: int, side: Host, pid: Callable[[Int64Array], Int64Array]
 ) -> dict[str, object]:
     streams, queues = rows.column("stream_id"), rows.column("queue_id")

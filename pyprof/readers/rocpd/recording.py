@@ -189,13 +189,13 @@ class Processes:
         """Return the function from ids of a recording's processes to their numbers."""
         pids, rows = recording.pids
         unique = [
-            self._unique((number, row), pid) if pid >= 0 else MISSING
+            self._make_unique((number, row), pid) if pid >= 0 else MISSING
             for row, pid in enumerate(pids.tolist())
         ]
         known = np.array([*unique, MISSING])
         return lambda ids: known[rows.rows(ids)]
 
-    def _unique(self, process: tuple[int, int], pid: int) -> int:
+    def _make_unique(self, process: tuple[int, int], pid: int) -> int:
         wanted = pid
         while self._taken.setdefault(wanted, process) != process:
             self._again.add(pid)

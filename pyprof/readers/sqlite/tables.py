@@ -112,7 +112,7 @@ class Database:
                 rows += batch.num_rows
                 if rows > stored_bytes // _ROW_BYTES:  # if pages contain each other
                     break
-                yield _typed(batch, columns)
+                yield _cast_columns(batch, columns)
             else:
                 return
         except (AdbcError, OSError) as error:
@@ -222,7 +222,7 @@ _NO_FLOAT = "9e999"
 """Infinity, for NULL: the type of a column whose first values are NULL would be int64."""
 
 
-def _typed(batch: pa.RecordBatch, columns: Mapping[str, type]) -> pa.RecordBatch:
+def _cast_columns(batch: pa.RecordBatch, columns: Mapping[str, type]) -> pa.RecordBatch:
     """Return a batch with the names and types that were asked for."""
     arrays = [
         pc.replace_with_mask(column, pc.is_inf(column), pa.scalar(None, column.type))

@@ -100,27 +100,27 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     ours = settings.own_captures_path(path).name
     capture_files = CaptureFiles()
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
-        _look(place, capture_files)
+        _find_at(place, capture_files)
     if not named:
         capture_files.annotations += graph_annotations.find_annotations(path, rank)
     # A file that `pyprof capture` wrote for another trace of the folder belongs to that one.
     capture_files.files = [
         file
         for file in dict.fromkeys(capture_files.files)
-        if not _same(file.path, path)
+        if not _is_same_file(file.path, path)
         and (named or f"{settings.OURS}." not in file.path.name or file.path.name == ours)
     ]
     return capture_files
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except OSError:
         return False
 
 
-def _look(place: Path, capture_files: CaptureFiles) -> None:
+def _find_at(place: Path, capture_files: CaptureFiles) -> None:
     if place.is_dir():
         inside = place / settings.CAPTURE_TRACES
         _look_into(inside if inside.is_dir() else place, capture_files)
@@ -139,12 +139,12 @@ def _look(place: Path, capture_files: CaptureFiles) -> None:
 
 def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
     try:
-        _take(folder, capture_files)
+        _add_listed(folder, capture_files)
     except OSError as error:
         capture_files.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
 
 
-def _take(folder: Path, capture_files: CaptureFiles) -> None:
+def _add_listed(folder: Path, capture_files: CaptureFiles) -> None:
     listed = _read_listed(folder, capture_files)
     names = {file.path.name for file in listed}
     for file in listed:
@@ -181,13 +181,13 @@ def _read_listed(folder: Path, capture_files: CaptureFiles) -> list[File]:
         if details.stat().st_size > _MAX_BYTES:
             raise ValueError  # noqa: TRY301 - handled like a file without a list
         entries = orjson.loads(details.read_bytes())
-        return [file for entry in entries if (file := _entry(folder, entry))]
+        return [file for entry in entries if (file := _listed_file(folder, entry))]
     except (OSError, ValueError, TypeError):
         capture_files.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
         return []
 
 
-def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can be anything
+def _listed_file(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can be anything
     name = entry.get("file") if isinstance(entry, dict) else None
     if not isinstance(name, str) or not name or "\0" in name:
         return None

@@ -103,14 +103,16 @@ def _nodes(
     rows = np.flatnonzero(kind != MISSING)
     rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
     ends = integers(calls["end"])[rows]
-    rows = rows[_outer(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
+    rows = rows[_mark_outer_calls(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
     graph = _graphs(spans, start[rows], thread[rows], process)
     rows, graph = rows[graph != MISSING], graph[graph != MISSING]
     return rows, graph, kind[rows]
 
 
-def _outer(corr: Int64Array, process: Int64Array, start: Int64Array, end: Int64Array) -> Mask:
-    """Leave out the driver's call inside a call of the runtime: both have one correlation id.
+def _mark_outer_calls(
+    corr: Int64Array, process: Int64Array, start: Int64Array, end: Int64Array
+) -> Mask:
+    """Mark all but the driver's calls inside a call of the runtime: both have one correlation id.
 
     Ids recur in other windows of a recording. Rows are in order of their start.
     """
