@@ -17,7 +17,7 @@ from pyprof.analysis.summary.counter_totals import counter_totals
 from pyprof.analysis.time.intervals import union_of
 from pyprof.gpu.peaks import completed, peaks
 from pyprof.inputs.counters import with_counters
-from pyprof.parse import nothing, parse
+from pyprof.parse import describe_no_work, parse
 from pyprof.parse.assemble import doubts
 from pyprof.parse.link_checks import is_clock_skew
 from pyprof.parse.ranges.texts import read_texts
@@ -59,7 +59,7 @@ def empty(capture: schema.Capture) -> Iterator[str]:
     if capture.activities.num_rows:
         return
     if not any("no GPU" in text for text in capture.warnings):
-        yield nothing(capture)
+        yield describe_no_work(capture)
 
 
 @pitfall

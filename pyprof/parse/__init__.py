@@ -36,7 +36,7 @@ def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> R
 
     Raises CaptureError if it holds no GPU work or, with `kernels_only`, no kernels.
     """
-    records = parse(_some_work(path), kernels_only=kernels_only, raw=raw)
+    records = parse(_read_with_work(path), kernels_only=kernels_only, raw=raw)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
     return records
@@ -52,23 +52,23 @@ def parse_with_host(
     """
     from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - loads Arrow
 
-    capture = _some_work(path)
+    capture = _read_with_work(path)
     host = replace(capture, activities=ACTIVITIES.empty_table())
     begin("parsing")
     return parse(capture, raw=raw), host
 
 
-def _some_work(path: Path) -> Capture:
+def _read_with_work(path: Path) -> Capture:
     """Read a capture; raise CaptureError if it holds no GPU work."""
     from pyprof import readers  # noqa: PLC0415 - as above
 
     capture = readers.read(path)
     if not capture.activities.num_rows:
-        raise CaptureError(f"{path}: {nothing(capture)}")
+        raise CaptureError(f"{path}: {describe_no_work(capture)}")
     return capture
 
 
-def nothing(capture: Capture) -> str:
+def describe_no_work(capture: Capture) -> str:
     """Say what a capture without GPU work holds, and how to capture some."""
     from pyprof import schema  # noqa: PLC0415 - loads Arrow
     from pyprof.parse.steps.profiler_windows import processes  # noqa: PLC0415 - as above

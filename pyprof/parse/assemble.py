@@ -103,7 +103,7 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
     if launch_sites.any_graph(capture):
         from pyprof.parse.graphs import attribution  # noqa: PLC0415 - most captures have no graphs
 
-        capture, inferred = attribution.attributed(capture)
+        capture, inferred = attribution.attribute_nodes(capture)
     activities = capture.activities
     if kernels_only:
         kinds = pa.array((schema.KERNEL, schema.CPU), pa.int8())

@@ -39,7 +39,7 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
     ours, theirs = _keys(owners, corr)
     if windows.begun and _recurs(ours, windows.at(owners[0], start)):
         times = start, ints(activities.column("end"))
-        parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
+        parts = [windows.keys_of(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
     order = np.lexsort((-ints(calls.column("end")), start, ours))  # the outer one comes first
     index = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)

@@ -90,7 +90,7 @@ def launches(
     if wrong := _warn_shifted(capture, activities, windows, launch, lead):
         return np.full(len(launch), MISSING), (wrong,)
     lost = _warn_lost(capture, activities, launch)
-    return launch, (*_early(lead), *lost, *_kernels_lost(capture, activities, launch))
+    return launch, (*_warn_early(lead), *lost, *_kernels_lost(capture, activities, launch))
 
 
 def _warn_shifted(
@@ -193,7 +193,7 @@ def _is_explained_by_shift(
     return False
 
 
-def _early(lead: Int64Array) -> Iterator[str]:
+def _warn_early(lead: Int64Array) -> Iterator[str]:
     if is_clock_skew(lead):
         count = int((lead > _EARLY_NS).sum())
         yield (

@@ -87,11 +87,11 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
     own = layered.matches(has_layer) | place.matches(has_layer) | (user_range.index == MISSING)
     index = layered.index if own.all() else np.where(own, layered.index, user_range.index)
     layers = recomputation.full_layers(path.values)
-    again = path.matches(attrgetter("again"))
+    recomputed = path.matches(attrgetter("recomputed"))
     built: dict[str, Column] = {
         "reprMarkers": path.map(lambda stack: list(stack.modules)),
         "marker": path.map(lambda stack: _texts(stack.markers)),
-        "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
+        "recomputed": pa.array(np.ones(len(path), np.int8), mask=~recomputed),
         "trace": _drop_inherited(path, place, "trace").map(lambda stack: list(stack.trace)),
         "layer": launch_layers.layers(layers, index, free),
         "dir": direction,

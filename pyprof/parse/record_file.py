@@ -163,7 +163,7 @@ def _from_lines(source: str, file: BinaryIO) -> Records:
         except (pa.ArrowInvalid, UnicodeDecodeError):
             pass  # some line is not JSON: read line by line, which is slower
     file.seek(0)
-    return _literals(source, file)
+    return _read_literals(source, file)
 
 
 def _json(file: BinaryIO) -> Records:
@@ -176,7 +176,7 @@ def _json(file: BinaryIO) -> Records:
             if len(pending) > _WORKERS:  # wait, so that memory stays bounded
                 batches.append(pending.popleft().result())
         batches.extend(future.result() for future in pending)
-    return _joined(batches)
+    return _concatenate(batches)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -212,7 +212,7 @@ def _compact(name: str, column: pa.Array) -> Column:
     return apart(column) if repeats else column
 
 
-def _joined(batches: list[dict[str, Column]]) -> Records:
+def _concatenate(batches: list[dict[str, Column]]) -> Records:
     columns: dict[str, Column] = {}
     for name in schema.RECORD.names:
         parts = [batch[name] for batch in batches]
@@ -232,7 +232,7 @@ _LINES = 1 << 14
 """Maximum number of lines that are held as Python objects."""
 
 
-def _literals(source: str, lines: Iterable[bytes]) -> Records:
+def _read_literals(source: str, lines: Iterable[bytes]) -> Records:
     numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
     tables = []
     while batch := [_record(source, n, line) for n, line in islice(numbered, _LINES)]:
@@ -251,7 +251,7 @@ def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict) or "kShortName" not in record:
         raise RecordsError(f"{source}: line {number} is not a record; parse the capture again")
     try:
-        return dict(_typed(record))
+        return dict(_check_types(record))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise RecordsError(
             f"{source}: line {number} has a value of the wrong type; parse the capture again"
@@ -263,7 +263,7 @@ def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         pass
-    if (quick := _quick(line)) is not None:
+    if (quick := _parse_as_json(line)) is not None:
         return quick
     if len(line) > _LONGEST_LITERAL:
         return None
@@ -280,8 +280,8 @@ _LONGEST_LITERAL = 1 << 24
 _SIZES = re.compile(rb'": \((\d+), (\d+), (\d+)\)')
 
 
-def _quick(line: bytes) -> Any:  # noqa: ANN401 - as above
-    """Read a literal as the JSON that differs from it in quotes and brackets alone; else None."""
+def _parse_as_json(line: bytes) -> Any:  # noqa: ANN401 - as above
+    """Parse a literal that differs from JSON in quotes and brackets only; None for any other."""
     if b'"' in line or b"\\" in line:
         return None
     try:
@@ -290,7 +290,7 @@ def _quick(line: bytes) -> Any:  # noqa: ANN401 - as above
         return None
 
 
-def _typed(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _check_types(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for field in schema.RECORD:
         value = record.get(field.name)
         if value is not None:

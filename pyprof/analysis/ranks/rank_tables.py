@@ -24,7 +24,7 @@ from pyprof.errors import CaptureError
 from pyprof.inputs import dataset
 from pyprof.inputs.find import fetch
 from pyprof.parse import parse, record_file
-from pyprof.parse.steps.loop_steps import only
+from pyprof.parse.steps.loop_steps import select_process
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
 from pyprof.records.records import time_by_value
@@ -61,7 +61,7 @@ def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Ca
             own = capture
             if pid is not None:
                 work = capture.activities.filter(pc.equal(capture.activities.column("pid"), pid))
-                own = replace(only(capture, pid), activities=work)
+                own = replace(select_process(capture, pid), activities=work)
             yield rank, parse(own), own
         return
     records = record_file.load(str(path), raw=False)

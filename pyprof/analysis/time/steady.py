@@ -9,7 +9,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.time.intervals import complement, union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
-from pyprof.parse.steps.loop_steps import launched
+from pyprof.parse.steps.loop_steps import launch_times
 
 if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
@@ -49,7 +49,7 @@ def find_loop(records: Records, steps: Steps, *, unbroken: bool = False) -> Loop
     averaged = steps.steady
     if averaged is None:
         return None
-    launch_ns = launched(records)
+    launch_ns = launch_times(records)
     inside = np.asarray(steps.rows(averaged))
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     widened = steps.guessed and not unbroken

@@ -21,14 +21,14 @@ from pyprof.arrays import MISSING
 from pyprof.marker import ServingStep, serving_step
 from pyprof.parse.steps.loop_steps import (
     MAX_PROCESSES,
-    launched,
-    marked,
-    needed,
+    find_marked,
+    keep_needed,
+    launch_times,
     of_records,
-    only,
     processes,
+    select_process,
 )
-from pyprof.parse.steps.step_bounds import Bounds, placed, whole_steps
+from pyprof.parse.steps.step_bounds import Bounds, assign_rows, whole_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +217,7 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     """
     if "start" not in records.columns or not records.rows:
         return _none(records.rows)
-    launch_ns = launched(records)
+    launch_ns = launch_times(records)
     pid = processes(records)
     numbers, index = np.unique(pid, return_inverse=True)
     count = np.bincount(index)
@@ -226,8 +226,8 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     steps_of_process = []
     for number in numbers[np.argsort(-count, kind="stable")][:MAX_PROCESSES].tolist():
         rows = np.flatnonzero(pid == number)
-        theirs = only(capture, number) if capture is not None else None
-        steps = _of_process(needed(records).take(rows), theirs, launch_ns[rows])
+        theirs = select_process(capture, number) if capture is not None else None
+        steps = _of_process(keep_needed(records).take(rows), theirs, launch_ns[rows])
         steps_of_process.append((rows, steps))
     joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
     of_row = np.full(records.rows, MISSING)
@@ -250,7 +250,7 @@ def _marked_steps(
     records: Records, capture: Capture | None, launch_ns: Int64Array
 ) -> Iterator[tuple[Bounds, Int64Array]]:
     """Yield steps and the step of each row, by what marks them, the surest first."""
-    if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
+    if capture is not None and (steps := find_marked(capture, records, launch_ns)) is not None:
         yield steps
     if (parsed := of_records(records, launch_ns)) is not None:
         yield parsed
@@ -322,7 +322,7 @@ def _none(rows: int) -> Steps:
 
 
 def _place(records: Records, bounds: Bounds, launch_ns: Int64Array) -> tuple[Bounds, Int64Array]:
-    of_row, start = placed(bounds, launch_ns, records.numpy("window", 0))
+    of_row, start = assign_rows(bounds, launch_ns, records.numpy("window", 0))
     return replace(bounds, start=start), of_row
 
 

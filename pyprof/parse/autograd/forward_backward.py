@@ -70,16 +70,18 @@ def partners(
     between = _mark_engine_rows(capture, sweep, numbered, caller) & (innermost == MISSING)
     maker = _find_maker(sweep, numbered, chain, between)
     maker = np.where(innermost == MISSING, maker, innermost)
-    again = _mark_recomputed(sweep, leaf)
-    innermost[again], maker[again] = MISSING, MISSING
+    is_recomputed = _mark_recomputed(sweep, leaf)
+    innermost[is_recomputed], maker[is_recomputed] = MISSING, MISSING
     checkpoint = _checkpoints(sweep, numbered)
     nodes = referenced_rows([maker, checkpoint], len(node))
     device = _main_device(capture, caller, activities)
-    forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
+    forward, same_name = _find_forward(capture, sweep, node | engine, nodes, device, windows)
     forward_range = np.full(len(node) + 1, MISSING, np.int32)  # the last entry stands for no node
     forward_range[nodes] = forward
     index = forward_range.take(maker)
-    recomputed = np.where(again, leaf, np.where(_mark_recomputed(sweep, index), index, MISSING))
+    recomputed = np.where(
+        is_recomputed, leaf, np.where(_mark_recomputed(sweep, index), index, MISSING)
+    )
     outer = forward_range.take(np.append(checkpoint, MISSING).take(recomputed))
     forward_range[nodes[~same_name]] = MISSING
     return Partners(forward_range.take(innermost), index, outer, between)
@@ -94,8 +96,10 @@ def precedes(partner: Partners, chain: launches.Chains, count: int) -> NDArray[n
 
 def _mark_recomputed(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
     """Mark the ranges of recomputed work; MISSING is not marked."""
-    again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
-    return again[ranges]
+    recomputed: NDArray[np.bool_] = np.append(
+        sweep.recomputed.take(sweep.paths.of_range) > 0, [False]
+    )
+    return recomputed[ranges]
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
@@ -105,7 +109,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
     modules than the op of the node: that is not checked.
     """
     node = np.full(len(numbered), MISSING, np.int32)
-    ranges = np.flatnonzero(sweep.again.take(sweep.paths.of_range))
+    ranges = np.flatnonzero(sweep.recomputed.take(sweep.paths.of_range))
     if len(ranges) and not (texts.kinds(sweep.texts)[ranges] == Kind.LAYER).any():
         node[ranges] = nearest(sweep.nest.parent, numbered).take(ranges)
     return node
@@ -169,7 +173,7 @@ def _replace_engine_range(
     return innermost
 
 
-def _forward(
+def _find_forward(
     capture: Capture,
     sweep: Sweep,
     node: NDArray[np.bool_],
@@ -179,7 +183,7 @@ def _forward(
 ) -> tuple[Int64Array, NDArray[np.bool_]]:
     """Find the forward range of each of some nodes, and whether it has the node's name."""
     # The backward pass of reentrant checkpointing covers the ops that it recomputed.
-    in_backward = (sweep.backward & (sweep.again != HERE)).take(sweep.paths.of_range)
+    in_backward = (sweep.backward & (sweep.recomputed != HERE)).take(sweep.paths.of_range)
     chosen = (sweep.texts.seq >= 0) & ~in_backward
     chosen[nodes] = True
     rows = np.flatnonzero(chosen)

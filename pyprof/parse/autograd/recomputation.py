@@ -55,8 +55,8 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     if not with_number.any():
         return None
     inside = np.flatnonzero((node | engine) & _look_up(node, around))
-    goes_back = _those(around.take(inside), len(node))
-    own_work = _those(owner[~with_number], len(node))
+    goes_back = _to_mask(around.take(inside), len(node))
+    own_work = _to_mask(owner[~with_number], len(node))
     # Choose the numbered ops of each node, and those between them: the model may use no_grad.
     first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, MISSING)
     index = np.flatnonzero(with_number)
@@ -94,7 +94,7 @@ def _look_up(mask: Mask, ranges: IntArray) -> Mask:
     return np.append(mask, [False])[ranges]
 
 
-def _those(ranges: IntArray, count: int) -> Mask:
+def _to_mask(ranges: IntArray, count: int) -> Mask:
     mask = np.zeros(count, bool)
     mask[ranges] = True
     return mask
@@ -121,19 +121,19 @@ def full_layers(described: Sequence[RangeStack]) -> list[tuple[str, ...]]:
     one forward path ends with the modules that are recorded, that path is used.
     """
     layers = [entry.layer for entry in described]
-    again = {entry.layer for entry in described if entry.again and entry.layer}
-    if not again:
+    recomputed = {entry.layer for entry in described if entry.recomputed and entry.layer}
+    if not recomputed:
         return layers
-    innermost = {layer[-1] for layer in again}
+    innermost = {layer[-1] for layer in recomputed}
     candidates: dict[str, set[tuple[str, ...]]] = {}
     for entry in described:
         if not entry.backward and entry.layer and entry.layer[-1] in innermost:
             candidates.setdefault(entry.layer[-1], set()).add(entry.layer)
     full = {}
-    for layer in again:
+    for layer in recomputed:
         ending = [path for path in candidates.get(layer[-1], ()) if path[-len(layer) :] == layer]
         full[layer] = ending[0] if len(ending) == 1 else layer
     return [
-        full.get(layer, layer) if entry.again else layer
+        full.get(layer, layer) if entry.recomputed else layer
         for entry, layer in zip(described, layers, strict=True)
     ]

@@ -20,7 +20,7 @@ _SAME = {"dram_pct": "dram_bytes"}
 """A sampled metric, and the counter of the same quantity."""
 
 
-def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
+def merge_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
     """Merge counted and sampled values row by row; counted ones win.
 
     Clock and power are the sampled ones, since a kernel may have been counted in another run.
@@ -28,22 +28,24 @@ def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dictionary
     """
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
-    texts = [_both(sampled.at(row), counted.at(row)) for row in first.tolist()]
+    texts = [_merge(sampled.at(row), counted.at(row)) for row in first.tolist()]
     index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return DictionaryColumn(index[number], texts)
 
 
-def _both(sampled: str | None, counted: str | None) -> str | None:
+def _merge(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
     ours, theirs = json_object(sampled), json_object(counted)
     rest = {
-        key: value for key, value in ours.items() if _adds(key.removesuffix("_err"), ours, theirs)
+        key: value
+        for key, value in ours.items()
+        if _is_additional(key.removesuffix("_err"), ours, theirs)
     }
     return orjson.dumps({**theirs, **rest}).decode()
 
 
-def _adds(name: str, sampled: Mapping[str, Any], counted: Mapping[str, Any]) -> bool:
+def _is_additional(name: str, sampled: Mapping[str, Any], counted: Mapping[str, Any]) -> bool:
     if name in STATES and f"{name}_err" in sampled:
         return True
     return not {name, _SAME.get(name)} & counted.keys()

@@ -82,7 +82,7 @@ class Shares:
 
     @cached_property
     def system(self) -> _System:
-        """Their normal equations, for all metrics that were sampled at once."""
+        """The normal equations of the shares, for all metrics that were sampled at once."""
         return _System(self)
 
 

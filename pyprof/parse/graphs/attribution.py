@@ -40,7 +40,7 @@ _FEWEST = 8
 """Minimum kernels of a sequence to infer from: a few of the same names may belong to any ops."""
 
 
-def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
+def attribute_nodes(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
     """Add graph nodes to replayed work that has none; also return warnings.
 
     The ranges of recordings become the capture's own.
@@ -52,7 +52,7 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
     replay = launch_sites.replays(capture, activities, launch)
-    if not (launch_sites.replayed(activities, replay) & ~_told(capture, activities)).any():
+    if not (launch_sites.replayed(activities, replay) & ~_has_op(capture, activities)).any():
         return capture, ()
     replays = replaying.find(capture, activities, launch, replay)
     work = _Work(capture, activities, launch, replays, sweep_ranges(capture))
@@ -62,7 +62,7 @@ def attributed(capture: Capture) -> tuple[Capture, tuple[str, ...]]:
     return work.capture(), tuple(work.sentences())
 
 
-def _told(capture: Capture, activities: pa.Table) -> Mask:
+def _has_op(capture: Capture, activities: pa.Table) -> Mask:
     """Mask of activities whose node has an op; node annotations alone record only lines."""
     node = ints(activities.column("graph_node"))
     thread = np.append(ints(capture.graph_nodes.column("thread")), MISSING)[node]
@@ -103,7 +103,7 @@ class _Work:
         self._replays, self._sweep = replays, sweep
         self._kind = ints(activities.column("kind"))
         self._before = ints(activities.column("graph_node"))
-        self._told = _told(capture, activities)
+        self._has_op = _has_op(capture, activities)
         count = len(activities)
         self._thread, self._time, self._via = (np.full(count, MISSING) for _ in range(3))
         self._place = np.full(count, MISSING)
@@ -149,11 +149,11 @@ class _Work:
     def _similarity(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
         """Return the share of a graph's launches and a replay's kernels that match."""
         if named:
-            return matching.share(*self._both(launches, subject.rows))
+            return matching.share(*self._take_both(launches, subject.rows))
         index = self._match_by_order(launches, subject)
         return len(index) / len(launches) if (index != MISSING).any() else 0.0
 
-    def _both(
+    def _take_both(
         self, launches: Int64Array, rows: Int64Array
     ) -> tuple[matching.Kernels, matching.Kernels]:
         return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
@@ -187,7 +187,7 @@ class _Work:
         named: bool,
     ) -> bool:
         """Assign a replay the launches of its graph; False if they contradict each other."""
-        index = self._places(subject, graph, launches, named=named)
+        index = self._launch_indices(subject, graph, launches, named=named)
         if (index == MISSING).all():
             return False
         rows, index = self._spread(subject, index)
@@ -204,13 +204,13 @@ class _Work:
         self._counts.ordered += len(rows) * (not named)
         return True
 
-    def _places(
+    def _launch_indices(
         self, subject: Subject, graph: int, launches: Int64Array, *, named: bool
     ) -> Int64Array:
         """Return the index of each kernel's launch; equal replays of a graph are matched once."""
         if not named:
             return self._match_by_order(launches, subject)
-        theirs, ours = self._both(launches, subject.rows)
+        theirs, ours = self._take_both(launches, subject.rows)
         key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
         if key not in self._known_places:
             self._known_places[key] = matching.match_launches(theirs, ours)
@@ -258,7 +258,7 @@ class _Work:
         """The kernels of a subject if none has a match, they are enough, and in a known order."""
         rows = subject.rows[self._kind[subject.rows] == schema.KERNEL]
         streams = np.unique(self._replays.of_activities.stream[rows])
-        tied = (self._via[rows] != MISSING) | self._told[rows]
+        tied = (self._via[rows] != MISSING) | self._has_op[rows]
         if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
             return None
         return replace(subject, rows=rows)
@@ -406,11 +406,11 @@ class _Work:
                 "are missing in their replays, as if the profiler had lost them: the others are "
                 "aligned with the capture"
             )
-        yield from self._unmatched(of_all)
+        yield from self._describe_unmatched(of_all)
 
-    def _unmatched(self, of_all: str) -> Iterator[str]:
+    def _describe_unmatched(self, of_all: str) -> Iterator[str]:
         captures = self._capture.graph_captures
-        lacking = self._replays.replayed & (self._via == MISSING) & ~self._told
+        lacking = self._replays.replayed & (self._via == MISSING) & ~self._has_op
         left = int(lacking.sum())
         if captures is None or not left:
             return

@@ -217,7 +217,7 @@ def leaked(
     return suspect & (start <= last_closed[thread])
 
 
-def too_many(
+def mark_unbounded(
     thread: Int64Array, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Mask of ranges that lost a bound: all that a thread has open at once, if too many.

@@ -152,7 +152,7 @@ class RangeStack:
     """Direction in the name of the innermost user's range."""
     naming: tuple[Statement, ...] = ()
     """The part of `seqs` that may name the op: for recomputed work, what the node called again."""
-    again: bool = False
+    recomputed: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
     inherited: tuple[bool, bool] = (False, False)
     """In a backward pass, whether layer and trace are only those of the code that called it."""
@@ -175,7 +175,7 @@ class RangeStacks:
         begun = begins[self.template]
         return np.asarray(begun | (nearest(self.parent, begun) != MISSING))
 
-    def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def find_recomputed(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
         """Find the paths of forward work that a backward pass runs again; see `recomputation`.
 
         It begins in a node of checkpointing, in a module that a node calls, or where `begins` is
@@ -190,20 +190,20 @@ class RangeStacks:
         starts[ends & checkpoints] = HERE
         start = np.maximum(self.begins, starts[self.template] * backward)
         is_end = ends[self.template]
-        again = np.zeros(len(self.parent), np.int8)
+        recomputed = np.zeros(len(self.parent), np.int8)
         for way in (ELSEWHERE, HERE):
             begun = start >= way
             around = nearest(self.parent, begun | is_end)
-            again[begun | (~is_end & np.append(begun, [False])[around])] = way
-        return again
+            recomputed[begun | (~is_end & np.append(begun, [False])[around])] = way
+        return recomputed
 
     def describe(
-        self, texts: Texts, again: NDArray[np.int8], wanted: Int64Array, most: int
+        self, texts: Texts, recomputed: NDArray[np.int8], wanted: Int64Array, most: int
     ) -> list[RangeStack]:
         """Describe some paths; what is nested deeper is limited to the innermost `most` entries.
 
-        `again` is the result of the method. All paths that lead to them are walked once, however
-        deep: parents that several share are described only if wanted themselves.
+        `recomputed` is what `find_recomputed` found. All paths that lead to them are walked once,
+        however deep: parents that several share are described only if wanted themselves.
         """
         below = self._wanted_children(wanted)
         asked = set(wanted.tolist())
@@ -217,7 +217,7 @@ class RangeStacks:
                 continue
             template = int(self.template[path])
             kind = Kind(int(texts.kind[template]))
-            around.enter(texts.statements[template], kind, again=bool(again[path]))
+            around.enter(texts.statements[template], kind, recomputed=bool(recomputed[path]))
             if path in asked:
                 described[path] = around.path()
             left.append(~path)  # to leave it after all paths below
@@ -288,12 +288,12 @@ class _Around:
             *(self._layers, self._modules, self._markers, self._ops, self._seqs),
         )
 
-    def enter(self, said: Statement, kind: Kind, *, again: bool) -> None:
-        """Enter a range; `again` if it is forward work that is run again."""
+    def enter(self, said: Statement, kind: Kind, *, recomputed: bool) -> None:
+        """Enter a range; `recomputed` if it is forward work that is run again."""
         self._before.append((tuple(map(len, self._lists)), self._state))
-        if again != (self._state.again is not None):
-            outside = (len(self._ops), len(self._seqs)) if again else None
-            self._state = self._state._replace(again=outside)
+        if recomputed != (self._state.recomputed_from is not None):
+            outside = (len(self._ops), len(self._seqs)) if recomputed else None
+            self._state = self._state._replace(recomputed_from=outside)
         if kind in range_texts.NAMED:
             name = range_texts.name(said.text, kind)
             if kind == Kind.STEP:
@@ -323,12 +323,15 @@ class _Around:
         """Describe the current path."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
-        naming, again = seqs, False
-        if state.again is not None:
-            inner_ops, inner_seqs = self._ops[state.again[0] :], self._seqs[state.again[1] :]
+        naming, recomputed = seqs, False
+        if state.recomputed_from is not None:
+            inner_ops, inner_seqs = (
+                self._ops[state.recomputed_from[0] :],
+                self._seqs[state.recomputed_from[1] :],
+            )
             if inner_ops or inner_seqs:
                 ops, naming = (tuple(x[-self._most :]) for x in (inner_ops, inner_seqs))
-                again = True
+                recomputed = True
         layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
         return RangeStack(
@@ -342,7 +345,7 @@ class _Around:
             optimizer=state.optimizer,
             direction_hint=state.direction_hint,
             naming=naming,
-            again=again,
+            recomputed=recomputed,
             inherited=same if state.backward else (False, False),
         )
 
@@ -361,8 +364,8 @@ class _Around:
     def _enter_seq(self, said: Statement) -> None:
         if not said.is_checkpoint:
             self._seqs.append(said)
-        elif self._state.again is not None:
-            self._state = self._state._replace(again=(len(self._ops), len(self._seqs)))
+        elif self._state.recomputed_from is not None:
+            self._state = self._state._replace(recomputed_from=(len(self._ops), len(self._seqs)))
         if not self._state.backward and said.is_backward:
             self._state = self._state._replace(
                 backward=True, caller_layers=len(self._layers), caller_trace=self._state.trace
@@ -380,7 +383,7 @@ class _State(NamedTuple):
     step: tuple[str, ...] = ()
     """Name of the innermost step around."""
     direction_hint: str = ""
-    again: tuple[int, int] | None = None
+    recomputed_from: tuple[int, int] | None = None
     """Ops, and texts of PyTorch's, around the place where forward work began to be run again."""
     caller_trace: tuple[str, ...] = ()
 

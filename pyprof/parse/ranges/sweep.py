@@ -37,8 +37,8 @@ class Sweep:
     paths: paths.RangeStacks
     backward: NDArray[np.bool_]
     """Per path: whether it belongs to the backward pass."""
-    again: NDArray[np.int8]
-    """Per path: forward work that the backward pass runs again; see `RangeStacks.again`."""
+    recomputed: NDArray[np.int8]
+    """Per path: forward work that the backward pass runs again, as `find_recomputed` marks it."""
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     doubts: tuple[str, ...]
@@ -61,10 +61,10 @@ def sweep_ranges(capture: Capture) -> Sweep:
         end = np.where(still_open, last_ns, end)
     nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
-    endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
+    endless = nesting.mark_unbounded(thread, kind, still_open & nested & ~leaked)
     first_ns = start.min(initial=np.iinfo(np.int64).max)
     from_first = nested & (start == first_ns) & (end > start)
-    startless = nesting.too_many(thread, kind, from_first)
+    startless = nesting.mark_unbounded(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
@@ -81,7 +81,7 @@ def sweep_ranges(capture: Capture) -> Sweep:
         texts=read,
         paths=interned,
         backward=backward,
-        again=interned.again(read, backward),
+        recomputed=interned.find_recomputed(read, backward),
         row=row,
         doubts=doubts,
     )
@@ -120,7 +120,7 @@ def describe_paths(
     index = np.full(len(sweep.paths.parent), MISSING, np.int32)
     index[wanted] = np.arange(len(wanted))
     described = [
-        *sweep.paths.describe(sweep.texts, sweep.again, wanted, max_names),
+        *sweep.paths.describe(sweep.texts, sweep.recomputed, wanted, max_names),
         paths.EMPTY_STACK,
     ]
     of_range = np.append(index.take(sweep.paths.of_range), np.int32(MISSING))

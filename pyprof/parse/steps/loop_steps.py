@@ -30,7 +30,7 @@ from pyprof.marker import (
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import map_texts, of_kinds
 from pyprof.parse.steps import step_bounds
-from pyprof.parse.steps.step_bounds import Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, assign_rows
 from pyprof.records.records import DictionaryColumn, Records, number_combinations
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def iterations(capture: Capture) -> Bounds | None:
     best = max(
         ((bool(serving_step(listed[0])), bounds.total_ns, name, bounds)
          for name, listed in sorted(named.items())
-         for bounds in [_drop_overlapping(_named(texts, listed))]),
+         for bounds in [_drop_overlapping(_choose_by_text(texts, listed))]),
         key=lambda candidate: candidate[:2],
         default=None,
     )  # fmt: skip
@@ -79,8 +79,8 @@ _ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
 def engine_steps(capture: Capture) -> Bounds | None:
     """Find vLLM's steps: each begins where it prepares or runs the model, and ends at the next."""
     for text, beside in _ENGINE:
-        bounds = _drop_overlapping(_named(capture.ranges, [text]))
-        if len(bounds.start) > 1 and (not beside or len(_named(capture.ranges, [beside]))):
+        bounds = _drop_overlapping(_choose_by_text(capture.ranges, [text]))
+        if len(bounds.start) > 1 and (not beside or len(_choose_by_text(capture.ranges, [beside]))):
             last = bounds.end[-1:]
             return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
     return None
@@ -96,7 +96,7 @@ _ENGINE = (
 """Ranges of vLLM around a part of each step, and another one that must exist, too."""
 
 
-def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
+def _choose_by_text(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
     return _choose_ranges(ranges, partial(pc.is_in, value_set=pa.array(texts)))
 
 
@@ -136,7 +136,7 @@ def step_ends(capture: Capture) -> Bounds | None:
 
     The first step begins with the capture: what is before the training loop is best not captured.
     """
-    marks = _named(capture.ranges, [STEP_END])
+    marks = _choose_by_text(capture.ranges, [STEP_END])
     thread, end = (np.asarray(pc.fill_null(marks.column(name), -1)) for name in ("thread", "end"))
     if not len(end):
         return None
@@ -158,7 +158,7 @@ def optimizer_ranges(capture: Capture) -> Bounds | None:
     ends = {
         text: end
         for text in sorted(entry["values"] for entry in counts if entry["counts"] == rarest)
-        if len(end := _drop_overlapping(_named(texts, [text])).end) > 1
+        if len(end := _drop_overlapping(_choose_by_text(texts, [text])).end) > 1
     }
     if not ends:
         return None
@@ -177,7 +177,7 @@ _FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
 """The most reliable ones first."""
 
 
-def marked(
+def find_marked(
     capture: Capture, records: Records, launch_ns: Int64Array
 ) -> tuple[Bounds, Int64Array] | None:
     """Find the steps marked by ranges, and each row's step, in the most reliable way that works.
@@ -193,7 +193,7 @@ def marked(
             continue
         if find is optimizer_ranges:
             bounds = step_bounds.whole_steps(bounds, records, launch_ns)
-        of_row, start = placed(bounds, launch_ns, window)
+        of_row, start = assign_rows(bounds, launch_ns, window)
         count = int(of_row.max(initial=MISSING)) + 1
         if capture.is_truncated:
             count = min(count, _count_whole(records, of_row))
@@ -219,7 +219,7 @@ def _count_whole(records: Records, of_row: Int64Array) -> int:
     return max(steps) + 1 if steps[-1] == MISSING else steps[-1]
 
 
-def launched(records: Records) -> Int64Array:
+def launch_times(records: Records) -> Int64Array:
     """When the host launched each row, if known.
 
     Otherwise at the latest possible time: its start on the GPU, or the next known launch on its
@@ -258,7 +258,7 @@ _NEEDED = (
 )
 
 
-def needed(records: Records) -> Records:
+def keep_needed(records: Records) -> Records:
     """Keep only the columns that finding steps needs."""
     return Records(
         records.rows, {name: records.columns[name] for name in _NEEDED if name in records.columns}
@@ -278,7 +278,7 @@ def processes(records: Records) -> Int64Array:
     return np.where(is_known, pid, numbers[np.bincount(index).argmax()])
 
 
-def only(capture: Capture, pid: int) -> Capture:
+def select_process(capture: Capture, pid: int) -> Capture:
     """Keep only the ranges and calls of one process."""
     of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
     mine = np.append(np.asarray(of_thread), np.False_)
@@ -293,14 +293,16 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
     """The columns of each row's step and the text of its range; {} without steps."""
     if "start" not in records.columns or not records.rows:
         return {}
-    launch_ns = launched(records)
+    launch_ns = launch_times(records)
     step, text = np.full(records.rows, MISSING), np.full(records.rows, MISSING, np.int32)
     texts: dict[str, int] = {}
     for process, rows in _busiest(processes(records)):
         bounds_and_steps = (
-            marked(capture, records, launch_ns)
+            find_marked(capture, records, launch_ns)
             if process is None
-            else marked(only(capture, process), needed(records).take(rows), launch_ns[rows])
+            else find_marked(
+                select_process(capture, process), keep_needed(records).take(rows), launch_ns[rows]
+            )
         )
         if bounds_and_steps is None:
             continue

@@ -41,7 +41,7 @@ class RecordingWindows:
             window[ours] = np.searchsorted(begun, time[ours], side="right")
         return window
 
-    def apart(self, pid: Int64Array, time: Int64Array) -> Int64Array:
+    def keys_of(self, pid: Int64Array, time: Int64Array) -> Int64Array:
         """One number for process and window of each instant; MISSING without a process."""
         most = 1 + max(map(len, self.begun.values()), default=0)
         return np.where(pid == MISSING, MISSING, pid * most + self.at(pid, time))

@@ -36,7 +36,7 @@ class Bounds:
         return int((self.end - self.start).sum())
 
 
-def placed(
+def assign_rows(
     bounds: Bounds, launch_ns: Int64Array, window: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
     """Find the step of each row, MISSING for none, and when each step begins in its window."""
@@ -71,7 +71,7 @@ _BASE = 0x9E3779B97F4A7C15
 
 def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Bounds:
     """Join the steps of optimizers that step in turn; an incomplete round at the end is dropped."""
-    of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
+    of_row, _ = assign_rows(bounds, launch_ns, records.numpy("window", 0))
     # find after how many steps the same optimizer steps again; 1 if that is not clear
     is_optimizer = records.dictionary("dir").is_in("optim")
     rows = np.flatnonzero(is_optimizer & (of_row != MISSING))

@@ -10,7 +10,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
-from pyprof.parse.steps.loop_steps import launched
+from pyprof.parse.steps.loop_steps import launch_times
 from pyprof.records.records import DictionaryColumn, Records
 from tests.analysis.captures import Work, capture, records
 from tests.known import known
@@ -27,7 +27,7 @@ def _run(names: str, pause_after: str) -> Records:
 
 @pytest.mark.parametrize("count", [4, 7])
 def test_a_period_that_repeats_is_the_step(count: int) -> None:
-    found = known(repetition(run := _run("abcc" * count, "z"), launched(run)))
+    found = known(repetition(run := _run("abcc" * count, "z"), launch_times(run)))
     origin, start, end = found
     assert origin == "repetition of 4 kernels"
     assert (end > start).all()
@@ -51,7 +51,7 @@ def test_ops_on_a_cpu_that_repeat_in_a_layer_are_the_step_unless_it_is_short(
     run = records(capture(work))
     layers = pa.array([layer and [layer]] * run.rows, pa.list_(pa.string()))
     run = Records(run.rows, {**run.columns, "layer": layers})
-    found = repetition(run, launched(run))
+    found = repetition(run, launch_times(run))
     assert (found and (found[0], len(found[1]))) == steps
 
 
@@ -59,7 +59,7 @@ def test_equal_layers_of_a_model_are_not_steps() -> None:
     run = _run("abcc" * 7, "z")
     layers = pa.array([[f"layers.{row // 4}"] for row in range(run.rows)])
     run = Records(run.rows, {**run.columns, "layer": layers})
-    assert repetition(run, launched(run)) is None
+    assert repetition(run, launch_times(run)) is None
 
 
 def test_kernels_of_equal_layers_repeat_whatever_else_the_ranges_around_them_say() -> None:
@@ -67,7 +67,7 @@ def test_kernels_of_equal_layers_repeat_whatever_else_the_ranges_around_them_say
     run = _run("abcc" * 7, "z")
     layers = DictionaryColumn(np.arange(run.rows), [["model"]] * run.rows)
     run = Records(run.rows, {**run.columns, "layer": layers})
-    assert known(repetition(run, launched(run)))[0] == "repetition of 4 kernels"
+    assert known(repetition(run, launch_times(run)))[0] == "repetition of 4 kernels"
 
 
 def test_replays_are_the_step_however_many_launches_precede_them() -> None:
@@ -76,7 +76,7 @@ def test_replays_are_the_step_however_many_launches_precede_them() -> None:
     replay = np.maximum(np.arange(run.rows) - 52, -26) // 26
     columns = {**run.columns, "replay": pa.array(replay, mask=replay < 0)}
     graphs = Records(run.rows, columns)
-    origin, start, _ = known(repetition(graphs, launched(graphs)))
+    origin, start, _ = known(repetition(graphs, launch_times(graphs)))
     assert (origin, len(start)) == ("repetition of 26 kernels", 8)
 
 
@@ -87,4 +87,4 @@ def test_replays_are_the_step_however_many_launches_precede_them() -> None:
 )
 def test_what_hardly_repeats_is_not_a_step(names: str, pause_after: str) -> None:
     run = _run(names, pause_after)
-    assert repetition(run, launched(run)) is None
+    assert repetition(run, launch_times(run)) is None

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from pyprof.parse.counters.counters_json import together
+from pyprof.parse.counters.counters_json import merge_counters
 from pyprof.records.records import DictionaryColumn
 
 
-def _coded(*texts: str | None) -> DictionaryColumn:
+def _encoded(*texts: str | None) -> DictionaryColumn:
     values = [text for text in texts if text is not None]
     index = np.array([values.index(text) if text is not None else -1 for text in texts])
     return DictionaryColumn(index, values)
@@ -42,7 +42,7 @@ def test_each_counter_comes_from_its_best_source(
 ) -> None:
     """Counts are exact; clock and power of this run are only sampled."""
     texts = [None if one is None else _text(**one) for one in (sampled, counted)]
-    both = together(_coded(texts[0], None), _coded(texts[1], None))
+    both = merge_counters(_encoded(texts[0], None), _encoded(texts[1], None))
     values = [None if place < 0 else json.loads(both.values[place]) for place in both.index]
     assert values == [expected, None]
 
@@ -50,5 +50,5 @@ def test_each_counter_comes_from_its_best_source(
 @pytest.mark.parametrize("damaged", ["{", "[]", "7", ""])
 def test_a_damaged_text_adds_nothing(damaged: str) -> None:
     counted = _text(dram_bytes=7)
-    both = together(_coded(damaged), _coded(counted))
+    both = merge_counters(_encoded(damaged), _encoded(counted))
     assert json.loads(both.values[both.index[0]]) == {"dram_bytes": 7}

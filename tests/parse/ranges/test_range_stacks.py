@@ -191,7 +191,7 @@ def _expected(texts: list[str], most: int) -> range_stacks.RangeStack:
         optimizer=bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
         direction_hint=direction_hint,
         naming=tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
-        again=again,
+        recomputed=again,
         inherited=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
@@ -232,7 +232,7 @@ def test_selected_paths_are_formatted(tree: list[tuple[int, int]], most: int, rn
             at = tree[at][0]
         expected.append(_expected(around[::-1], most))
     backward = found.backward(texts)
-    again = found.again(texts, backward)
+    again = found.find_recomputed(texts, backward)
     assert found.describe(texts, again, np.array(wanted, np.int64), most) == expected
     assert [entry.backward for entry in expected] == backward[wanted].tolist()
 

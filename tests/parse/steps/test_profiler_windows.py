@@ -116,7 +116,7 @@ def product(rows: int) -> str:
 
 
 def pause(begin: int, end: int) -> list[dict[str, Any]]:
-    """Write the calls that `capture.joined` puts between two windows."""
+    """Write the calls that `join_trace_windows` puts between two windows."""
     return [event("cuda_runtime", STOP, begin, 0), event("cuda_runtime", START, end, 0)]
 
 

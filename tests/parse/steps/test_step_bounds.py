@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyprof.analysis.time.steps import find_steps
 from pyprof.arrays import MISSING
 from pyprof.parse import parse
-from pyprof.parse.steps.step_bounds import Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, assign_rows
 from pyprof.records.records import DictionaryColumn, Records
 from pyprof.schema import Capture
 from tests.analysis.captures import ADD, Range, Work, capture, trace
@@ -29,14 +29,14 @@ def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
         begun = [place for place, (begin, _) in enumerate(steps) if begin <= launch]
         over = not begun or launch >= sum(steps[begun[-1]])
         expected.append(MISSING if over else begun[-1])
-    found, _ = placed(bounds, np.array(launches, np.int64), np.zeros(len(launches), np.int64))
+    found, _ = assign_rows(bounds, np.array(launches, np.int64), np.zeros(len(launches), np.int64))
     assert found.tolist() == expected
 
 
 def test_a_step_cut_by_a_pause_begins_in_the_window_in_which_it_ends() -> None:
     bounds = Bounds("ranges", np.array([0, 100]), np.array([100, 200]))
     launch, window = np.array([10, 60, 150]), np.array([0, 1, 1])
-    found, start = placed(bounds, launch, window)
+    found, start = assign_rows(bounds, launch, window)
     assert (found.tolist(), start.tolist()) == ([MISSING, 0, 1], [60, 100])
 
 
