@@ -65,8 +65,9 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 row`, `4,350 rows`, `2 activities`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    """Format a count with its noun: `1 row`, `4,350 rows`, `2 activities`, `2 boxes`."""
+    ending = "es" if noun.endswith(("s", "x")) else "s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{ending}"
     return f"{count:,} {noun if count == 1 else plural}"
 
 

@@ -76,6 +76,7 @@ def test_an_amount_has_a_decimal_prefix(value: float, text: str) -> None:
 def test_one_thing_has_no_plural() -> None:
     assert [counted(count, "row") for count in (0, 1, 4350)] == ["0 rows", "1 row", "4,350 rows"]
     assert [counted(count, "activity") for count in (1, 2)] == ["1 activity", "2 activities"]
+    assert [counted(2, noun) for noun in ("box", "process")] == ["2 boxes", "2 processes"]
 
 
 def test_ranks_are_formatted_as_ranges() -> None:

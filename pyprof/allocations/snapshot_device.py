@@ -24,6 +24,7 @@ from pyprof.allocations.snapshot import ADDS, TAKES
 from pyprof.allocations.stacks import is_python
 from pyprof.allocations.unpickle import ACTIONS, STATES
 from pyprof.arrays import MISSING
+from pyprof.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -208,7 +209,7 @@ def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[
             "was reserved before the end is unknown"
         )
     if lost:
-        yield f"{lost:,} frees are of blocks whose allocation was not recorded"
+        yield f"{counted(lost, 'free')} of blocks whose allocation was not recorded"
 
 
 def _lacks_segments(made: History) -> bool:

@@ -36,6 +36,7 @@ from pyprof.parse.ranges.range_stacks import user_line
 from pyprof.parse.ranges.texts import kinds, read_texts
 from pyprof.prof.op_names import op_name
 from pyprof.prof.table import Table
+from pyprof.quantities import counted
 from pyprof.records.records import match_combinations
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _notes(history: History, allocated: Int64Array, lost: int) -> Iterator[str]:
             "some events are missing"
         )
     if lost:
-        yield f"{lost:,} frees are of blocks whose allocation was not recorded"
+        yield f"{counted(lost, 'free')} of blocks whose allocation was not recorded"
 
 
 _HALF = re.compile(r"""['"]b?float16['"]""")

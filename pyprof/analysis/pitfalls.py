@@ -22,6 +22,7 @@ from pyprof.parse.assemble import doubts
 from pyprof.parse.link_checks import is_clock_skew
 from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.table import Table, described_device
+from pyprof.quantities import counted
 from pyprof.readers import settings
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def early(capture: schema.Capture) -> Iterator[str]:
     count = int((launched[:, 2] < launched[:, 0]).sum())
     if count and not is_clock_skew(launched[:, 0] - launched[:, 2]):  # which the parser reports
         yield (
-            f"{count} kernels start before their launch: the clocks of CPU and GPU differ, or "
-            "records were lost when the capture began; warm up first (--steps 2,2,3)"
+            f"{counted(count, 'kernel')} started before the launch: the clocks of CPU and GPU "
+            "differ, or records were lost when the capture began; warm up first (--steps 2,2,3)"
         )
 
 
@@ -115,8 +116,8 @@ def crossing(capture: schema.Capture) -> Iterator[str]:
     count = int(pc.sum(pc.equal(capture.ranges["style"], schema.FREE)).as_py() or 0)
     if count:
         yield (
-            f"{count} ranges do not nest (start/end ranges): they name no op, and layers only for "
-            "what their own thread launches"
+            f"{counted(count, 'start/end range')}: such ranges do not nest, so they name no op, "
+            "and layers only for what their own thread launches"
         )
 
 

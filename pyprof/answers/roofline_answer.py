@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyprof.prof.processor import GPU
+from pyprof.quantities import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class Chart:
     def summary(self) -> str:
         """Say how much is drawn, and why there may be no roof."""
         share = sum(point.share for point in self.points)
-        text = f"{len(self.points)} ops, {100 * share:.1f} % of {self.processor} time"
+        text = f"{counted(len(self.points), 'op')}, {100 * share:.1f} % of {self.processor} time"
         if self.roofs:
             return text
         return (

@@ -21,6 +21,7 @@ from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import memory_guard
 from pyprof.capture.replacement import replace_attributes
 from pyprof.process import atomic_files
+from pyprof.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,7 +154,7 @@ def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
 
 
 def _started(count: int) -> str:
-    return f"{count} process{'es' * (count != 1)} that the script started"
+    return f"{counted(count, 'process')} that the script started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pyprof.cli.capture_options import GRAPHS_AND_COUNTERS, Captures, reads_capt
 from pyprof.cli.command import Command
 from pyprof.process import output_file, progress
 from pyprof.process.messages import say, warn
+from pyprof.quantities import counted
 
 _LINES = (".dict", ".jsonl")
 _FORMATS = (*_LINES, ".parquet")
@@ -109,5 +110,4 @@ def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> No
         ranks = len(done.ranks)
         there = ranks - done.written
         skipped = f"; {there:,} of them already finished" if there else ""
-        many = "rank" if ranks == 1 else "ranks"
-        say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{skipped}")
+        say(f"{counted(ranks, 'rank')}, {counted(done.rows, 'row')} in {folder}{skipped}")

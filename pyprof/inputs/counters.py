@@ -22,6 +22,7 @@ from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.inputs.counter_alignment import Launches, Matches, match_launches
 from pyprof.parse.counters.counters_json import merge_counters
 from pyprof.parse.launches import launch_bounds
+from pyprof.quantities import counted
 from pyprof.readers import settings
 from pyprof.records.records import DictionaryColumn, distinct, number_combinations
 
@@ -156,8 +157,8 @@ def _column(
     repeated = int(matches.repeated.sum())
     if not repeated:
         return column, []
-    note = f"{repeated:,} kernels take the counters of ones alike: ncu profiled one repetition"
-    return column, [note]
+    alike = counted(repeated, "kernel")
+    return column, [f"{alike} with the counters of others: ncu profiled one repetition"]
 
 
 def _of_source(profiled: _Profiled, source: str) -> Iterator[str | None]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
+from pyprof.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ def describe_no_work(capture: Capture) -> str:
         " the trace in on_trace_ready: torch clears it after each cycle",
     )
     ranges = capture.ranges.num_rows
-    content = f"only {ranges:,} ranges" if ranges else "nothing useful"
+    content = f"only {counted(ranges, 'range')}" if ranges else "nothing useful"
     if capture.traced_ops:
         content = f"only {capture.traced_ops:,} {schema.TRACED}"
         advice = "run the model on real tensors while recording"

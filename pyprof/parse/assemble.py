@@ -17,6 +17,7 @@ from pyprof.parse.ranges import launch_layers, texts
 from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
 from pyprof.parse.steps import profiler_windows
 from pyprof.parse.steps.loop_steps import columns as step_columns
+from pyprof.quantities import counted
 from pyprof.readers.validate import in_order
 from pyprof.records.records import DictionaryColumn, Records
 
@@ -175,6 +176,6 @@ def _too_deep(
     cut[[row for row, names in free.items() if len(names) >= max_names]] = True
     if deep := cut.sum():
         yield (
-            f"{deep} rows are nested in more than {max_names} ranges: only the innermost "
-            f"{max_names} of their layers, ops and lines are kept"
+            f"{counted(deep, 'row')} nested in more than {max_names} ranges: only the innermost "
+            f"{max_names} layers, ops and lines are kept"
         )

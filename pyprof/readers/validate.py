@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, set_column
 from pyprof.errors import CaptureError
+from pyprof.quantities import counted
 from pyprof.readers import spans as times
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, NO_TIME, Spans
 
@@ -73,11 +74,11 @@ _NAMELESS = 0.5
 
 
 _EMPTY = (
-    "{:,} rows of GPU work are empty (no time, stream or name) and are left out: "
+    "{} of GPU work left out as empty (no time, stream or name): "
     "the file is damaged; export or capture again"
 )
 _INSTANTS = (
-    "{:,} {} have impossible times: they have no duration and contain nothing; "
+    "impossible times of {}, left without a duration and with nothing inside; "
     "export or capture again"
 )
 _ISOLATED = ("ncu",)
@@ -111,15 +112,15 @@ def plausible(capture: Capture, path: Path) -> Capture:
     checked = np.isin(ints(activities.column("kind")), schema.KERNEL if apart else STREAMED)
     checked &= ~gone & (not several_ranks)
     notes = (
-        *([_EMPTY.format(blank)] if blank else ()),
+        *([_EMPTY.format(counted(blank, "row"))] if blank else ()),
         *duplicate_warnings(doubled, "rows of GPU work"),
         *duplicate_warnings(doubled_of_host[0], "API calls"),
         *duplicate_warnings(doubled_of_host[1], "ranges"),
         *missing_time_warnings(wrong, activities.num_rows),
         *overlapping_on_stream(spans, checked),
         *(
-            _INSTANTS.format(count, what)
-            for count, what in zip(instants, ("API calls", "ranges"), strict=True)
+            _INSTANTS.format(counted(count, what))
+            for count, what in zip(instants, ("API call", "range"), strict=True)
             if count
         ),
         *_warn_nameless(activities),
@@ -228,8 +229,8 @@ def duplicate_warnings(count: int, what: str) -> Iterator[str]:
     """Warn of duplicate rows."""
     if count:
         yield (
-            f"{count:,} {what} are duplicates (same time, place and name): each counts once; "
-            "a table was written twice: export it again"
+            f"{counted(count, 'duplicate')} among {what} (same time, place and name): not counted "
+            "again; a table was written twice: export it again"
         )
 
 

@@ -69,7 +69,8 @@ ALLOCATIONS = [Api("cudaMalloc", (at, at + 5)) for at in range(12)]
     ("given", "said"),
     [
         (capture(kernels(30, call=200)), "CUDA_LAUNCH_BLOCKING=1"),
-        (capture(kernels(2, late=-5)), "2 kernels start before their launch"),
+        (capture(kernels(2, late=-5)), "2 kernels started before the launch"),
+        (capture(kernels(1, late=-5)), "1 kernel started before the launch"),
         (capture(kernels(2), texts=()), "no ranges at all"),
         (capture(kernels(2), texts=("aten::mm, op_id = 1, sizes = [[2]]",)), "no sequence numbers"),
         (capture(kernels(2), texts=("aten::mm, seq = 4",)), "no shapes"),

@@ -75,7 +75,7 @@ JOINS: dict[str, tuple[list[Work], Sequence[str], str, str]] = {
         "1 of 2 kernels of the capture have no counters"),
     "a copy has none": ([A1, Work(kind="memcpy", at=(9000, 9100))], "a", "100 -", ""),
     "one of several repetitions": (
-        _work("abbabbabb"), "abb", "100 101 102 " * 3, "6 kernels take the counters of ones alike"),
+        _work("abbabbabb"), "abb", "100 101 102 " * 3, "6 kernels with the counters of others"),
     "chosen by --kernel-name, which skips only those": (
         _work("axbxaxaxbxb"), "aabb", "- - - - 100 - 101 - 102 - 103",
         "7 of 11 kernels of the capture have no counters"),

@@ -172,4 +172,4 @@ def test_of_too_many_nested_ranges_the_innermost_are_kept(
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))] * 2, ranges))
     assert found.arrow("layer").to_pylist() == [["b", "c"]] * 2
     assert found.arrow("op").to_pylist() == [["mm"]] * 2
-    assert "2 rows are nested in more than 2 ranges" in found.warnings[-1]
+    assert "2 rows nested in more than 2 ranges" in found.warnings[-1]

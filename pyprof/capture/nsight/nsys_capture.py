@@ -26,6 +26,7 @@ from pyprof.capture.under_profiler.database import connect, filled, tables
 from pyprof.capture.under_profiler.script_process import Files
 from pyprof.process import child_programs, overwrite_guard, scratch, signals
 from pyprof.process.messages import say
+from pyprof.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,8 +160,9 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         notes.append(_no_work(request, launches(database)))
     elif count := count_unseen_kernels(database):
         notes.append(
-            f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
-            "have no op; begin recording before graphs are captured, with --all or earlier --steps"
+            f"{counted(count, 'kernel')} ran in CUDA graphs that were captured before recording "
+            "began: such kernels have no op; begin recording before graphs are captured, with "
+            "--all or earlier --steps"
         )
     return Outcome(code=code, path=database, notes=tuple(notes), empty=empty, memory=request.memory)
 

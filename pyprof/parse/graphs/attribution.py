@@ -24,6 +24,7 @@ from pyprof.parse.ranges import range_stacks
 from pyprof.parse.ranges.nesting import innermost
 from pyprof.parse.ranges.sweep import sweep_ranges
 from pyprof.parse.steps.profiler_windows import recording_windows
+from pyprof.quantities import counted
 from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
@@ -416,13 +417,14 @@ class _Work:
             return
         if self._ambiguous:
             yield (
-                f"{self._ambiguous:,} kernels of graphs fit several captured graphs with different "
-                "ops: they have none; capture with ranges that state the batch size"
+                f"{counted(self._ambiguous, 'kernel')} of graphs left without an op: several "
+                "captured graphs, with different ops, fit; capture with ranges that state the "
+                "batch size"
             )
         if self._counts.uncertain:
             yield (
-                f"{self._counts.uncertain:,} kernels of graphs have no op: rows beside them are "
-                "missing, and they could be of several launches"
+                f"{counted(self._counts.uncertain, 'kernel')} of graphs left without an op: rows "
+                "before or after are missing, so that several launches fit"
             )
         unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
         left -= self._counts.uncertain

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import set_column
 from pyprof.errors import NOTE
+from pyprof.quantities import counted
 from pyprof.readers.kernel_launches import none_recorded
 from pyprof.readers.kineto import ascend, cpu, gloo, gpu
 from pyprof.readers.kineto.columns import (
@@ -126,9 +127,9 @@ def warnings(
             "capture again, and let the job finish"
         )
     if trace.lost:
-        yield f"{trace.lost} events are not valid JSON and are left out"
+        yield f"{counted(trace.lost, 'event')} left out: not valid JSON"
     if untimed:
-        yield f"{untimed:,} ops, ranges or calls have impossible times and are left out"
+        yield f"{counted(untimed, 'event')} of the CPU left out: impossible times"
     if replayed:
         yield (
             "kernels were measured one at a time by CUPTI's range profiler, which records no "

@@ -15,7 +15,7 @@ import numpy as np
 
 from pyprof.answers.report_answer import KINDS_OF_WORK, PAUSED
 from pyprof.prof.processor import CPU
-from pyprof.quantities import duration, number
+from pyprof.quantities import counted, duration, number
 from pyprof.render.idle_causes import meanings
 from pyprof.render.page.tables import device_name
 from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
@@ -54,7 +54,7 @@ def roofline(
     """
     return {
         "kind": "roofline",
-        "label": f"Roofline: {len(points)} ops under {len(roofs)} roofs",
+        "label": f"Roofline: {counted(len(points), 'op')} under {counted(len(roofs), 'roof')}",
         "x": [point.intensity for point in points],
         "y": [point.flops_per_s / _TERA for point in points],
         "measured": [point.measured for point in points],
@@ -93,7 +93,7 @@ def icicle(
     """Draw a tree as boxes below their parents, as wide as their time."""
     return {
         "kind": "icicle",
-        "label": f"{title}: {len(boxes)} boxes, as wide as their {processor} time",
+        "label": f"{title}: {counted(len(boxes), 'box')}, as wide as their {processor} time",
         "axis": f"{processor} time",
         "start": [box.start_ns for box in boxes],
         "length": [box.total_ns for box in boxes],
@@ -120,7 +120,7 @@ def strip(strips: Strips) -> Mapping[str, Any]:
     )
     return {
         "kind": "strips",
-        "label": f"How busy the GPU was in {len(rows)} steps",
+        "label": f"How busy the GPU was in {counted(len(rows), 'step')}",
         "names": labels,
         "lengths": [row.length_ns for row in rows],
         "row": np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows]),
@@ -148,10 +148,11 @@ def _row_name(row: StripRow) -> str:
 
 def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
     """Draw each stream's kernels, coloured by family, op or layer, and why nothing ran."""
+    streams = sum(len(each.lanes) for each in lanes.devices)
     return {
         "kind": "timeline",
         "shares": SHARED_CLOCK,
-        "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
+        "label": f"What ran when on {counted(streams, 'stream')}",
         "length": lanes.length_ns,
         "devices": [_device(device, selectable) for device in lanes.devices],
         "work": "op" if all(each.device.processor == CPU for each in lanes.devices) else "kernel",
@@ -258,7 +259,7 @@ def heat_map(times: DeviceSteps, first: int, last: int) -> Mapping[str, Any]:
     measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",
-        "label": f"Time of {last - first} steps on each of {len(times.devices)} GPUs",
+        "label": f"Time of {counted(last - first, 'step')} on each of {len(times.devices)} GPUs",
         "names": [*map(device_name, times.devices)],
         "measures": {
             name: [_longest(ns, first, end, group) for ns in durations]

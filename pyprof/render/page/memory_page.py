@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pyprof.quantities import duration
+from pyprof.quantities import counted, duration
 from pyprof.render.page import render
 from pyprof.render.page.figures import SHARED_CLOCK
 from pyprof.render.page.tables import (
@@ -179,7 +179,7 @@ def _treemap(device: DeviceMemory, key: Key) -> Mapping[str, Any] | None:
     width, height = _TREE
     return {
         "kind": "treemap",
-        "label": f"What the peak holds: {len(parts)} parts, as large as their bytes",
+        "label": f"What the peak holds: {counted(len(parts), 'part')}, as large as their bytes",
         "x": [part.frame.x / width for part in parts],
         "y": [part.frame.y / height for part in parts],
         "width": [part.frame.width / width for part in parts],
@@ -303,7 +303,7 @@ def _flame(stacks: Sequence[HeldStack]) -> Mapping[str, Any] | None:
     return {
         "kind": "icicle",
         "bytes": True,
-        "label": f"The peak by call stack: {len(listed)} boxes, as wide as their bytes",
+        "label": f"The peak by call stack: {counted(len(listed), 'box')}, as wide as their bytes",
         "axis": "bytes at the peak",
         "start": [start for _, start, _, _ in listed],
         "length": [held for _, _, held, _ in listed],
@@ -311,10 +311,7 @@ def _flame(stacks: Sequence[HeldStack]) -> Mapping[str, Any] | None:
         "colour": depths,
         "name": names,
         "path": names,
-        "times": [
-            f"{size(held)}, {count:,} block{'' if count == 1 else 's'}"
-            for _, _, held, count in listed
-        ],
+        "times": [f"{size(held)}, {counted(count, 'block')}" for _, _, held, count in listed],
         "key": [None] * len(listed),
     }
 

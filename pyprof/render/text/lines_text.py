@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.inputs.user_source import LineNames, around, functions_in, read
+from pyprof.quantities import counted
 from pyprof.render.text import formatting as text
 from pyprof.render.text.formatting import milliseconds, percent
 from pyprof.render.text.layout.text_width import cut_end, cut_start
@@ -49,7 +50,7 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
         yield from text.wrapped(unknown)
     if calling := [line for line in answer.lines if not line.own_ns]:
         yield from text.wrapped(
-            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
+            f"{counted(len(calling), 'line')} only call{'s' * (len(calling) == 1)}"
             " others of yours (-v lists them)"
         )
     files = dict.fromkeys([line.file for line in slowest])

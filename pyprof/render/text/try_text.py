@@ -57,7 +57,7 @@ def baseline_sentence(answer: Try) -> str:
     what = "a step takes" if base.unit == "step" else "the script takes"
     runs = counted(base.run_count, "run")
     if base.unit == "step":
-        runs += f" of {base.step_count} steps, by {base.steps_of}"
+        runs += f" of {counted(base.step_count, 'step')}, by {base.steps_of}"
     device = f" on {base.device}" if base.device else ""  # unknown if the script loads no torch
     where = f"{answer.script}{device}, without a change"
     text = f"{where}: {what} {duration(base.time_ns)} ({runs})"
@@ -155,7 +155,8 @@ def run_line(run: TrialRun, step_ns: float | None) -> str:
         return f"run {run.number}, {name}: {_PURPOSES[run.mode]}"
     if step_ns is None:
         return f"run {run.number}, {name}: {duration(result.wall_ns)}"
-    return f"run {run.number}, {name}: {len(result.step_ns)} steps of {duration(step_ns)}"
+    steps = counted(len(result.step_ns), "step")
+    return f"run {run.number}, {name}: {steps} of {duration(step_ns)}"
 
 
 _PURPOSES = {"losses": "losses compared", "profile": "profiled"}

@@ -238,7 +238,7 @@ def test_replays_that_lost_rows_are_aligned(
     said = " ".join(kineto_graphs.records(path).warnings)
     assert f"{4 * len(lost)} of 80 kernels and copies of captured graphs are missing" in said
     assert "another model" not in said
-    assert ("could be of several launches" in said) == bool(unknown)
+    assert ("so that several launches fit" in said) == bool(unknown)
 
 
 def test_a_capture_that_lost_a_launch_is_aligned(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_captures_that_differ_in_ops_alone_are_refused(tmp_path: Path) -> None:
     wider = [Node(node.op, node.kernel, sizes=(32, 32)) for node in PLAIN]
     files = {"one.json": captured([PLAIN]), "two.json": captured([wider])}
     path = write(tmp_path, replayed([("", [Replay(PLAIN)])]), files)
-    kineto_graphs.unattributed(path, "fit several captured graphs")
+    kineto_graphs.unattributed(path, "of graphs left without an op: several captured graphs")
 
 
 def test_an_incomplete_graph_is_no_smaller_graph(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_of_too_many_open_start_end_ranges_the_last_are_kept(
     ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
     assert found.arrow("layer").to_pylist() == [["l2", "l3"]]
-    assert "1 rows are nested in more than 2 ranges" in found.warnings[-1]
+    assert "1 row nested in more than 2 ranges" in found.warnings[-1]
 
 
 ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"

@@ -97,7 +97,7 @@ def test_a_table_that_is_there_twice_counts_once(form: str, tmp_path: Path) -> N
     path.write_bytes(text + text)
     capture = readers.read(path)
     assert capture.activities.num_rows == len(KERNELS)
-    assert sum("2 kernels are duplicates" in each for each in capture.warnings) == 1
+    assert sum("2 duplicates among kernels" in each for each in capture.warnings) == 1
 
 
 def test_a_summary_has_a_row_per_call(tmp_path: Path) -> None:

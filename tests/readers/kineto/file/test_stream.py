@@ -153,7 +153,7 @@ def test_an_event_beyond_repair_is_dropped_and_counted(tmp_path: Path) -> None:
     written = text(EVENTS).replace('"tid": 7', '"tid": 7 7', 1)
     capture = read_text(tmp_path, written)
     assert corrs(capture) == list(range(2, 400))
-    assert any("1 events are not valid JSON" in warning for warning in capture.warnings)
+    assert any("1 event left out: not valid JSON" in warning for warning in capture.warnings)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyprof.answers.summary_answer import NO_LAYER
-from pyprof.quantities import duration
+from pyprof.quantities import counted, duration
 from pyprof.records.merging import add_up
 from pyprof.render.page import figures
 from pyprof.render.text.formatting import part_name
@@ -139,7 +139,9 @@ def _boxes(
     node: Node, least_ns: float, path: tuple[str, ...], start_ns: int, colour: int, name: str
 ) -> Iterator[IcicleBox]:
     depth = len(path)
-    times = f"{duration(node.time_ns)} total, {duration(node.own_ns)} own, {node.rows:,} rows"
+    times = (
+        f"{duration(node.time_ns)} total, {duration(node.own_ns)} own, {counted(node.rows, 'row')}"
+    )
     yield IcicleBox(
         name=name,
         path=".".join(path) or name,
