@@ -36,24 +36,38 @@ _BANDWIDTH_SHARE = 0.75
 """Share of the peak bandwidth that generated kernels reach."""
 
 
-def pointwise_chains(
-    context: RuleContext, wanted: Mask, unlinked: Mask | None = None
-) -> tuple[Int64Array, Int64Array]:
-    """Return rows of two or more consecutive point-wise kernels, and the chain of each.
+def pointwise_chains(context: RuleContext, wanted: Mask) -> tuple[Int64Array, Int64Array]:
+    """Return rows of two or more consecutive point-wise kernels of a step, and the chain of each.
 
-    `unlinked`, by index in `context.by_stream`: rows that start a new chain.
+    A row that repeats the op and line of the one before starts a new chain: see `_mark_repeats`.
     """
     order, same = context.by_stream
     fusible = context.role(*_ROLES) | (context.kind(schema.CPU) & context.family(*_FAMILIES))
     fusible &= ~context.named(_NOT_FUSED)
     wanted = (wanted & fusible & ~context.is_one("dir", "optim", "comm"))[order]
-    linked = same & wanted[1:] & wanted[:-1]
-    if unlinked is not None:
-        linked &= ~unlinked[1:]
+    linked = same & wanted[1:] & wanted[:-1] & ~_mark_repeats(context)[1:]
+    linked &= np.diff(context.table.records.numpy("step")[order]) == 0
     member = np.r_[False, linked] | np.r_[linked, False] if len(order) else np.zeros(0, bool)
     begins = member & ~np.r_[False, linked][: len(order)]
     chain = np.cumsum(begins)[member] - 1
     return order[member], chain
+
+
+def _mark_repeats(context: RuleContext) -> Mask:
+    """Mark rows that repeat, in a new call, the op and line of the row before.
+
+    They may be a loop over tensors. The mask is in the order of `context.by_stream`. Where no op is
+    known, the kernel stands for it; where no line is known, the sizes of the op's inputs.
+    """
+    order, _ = context.by_stream
+    number = context.table.records.numpy("opId")[order]
+    again = (np.diff(number) != 0) | (number[1:] < 0)
+    op, line = context.op.index[order], context.line.index[order]
+    kernel = context.table.records.dictionary("kLongName").index[order]
+    sizes = context.table.records.dictionary("sizes").index[order]
+    what, where = np.where(op < 0, -2 - kernel, op), np.where(line < 0, -2 - sizes, line)
+    same = again & (np.diff(what) == 0) & (np.diff(where) == 0)
+    return np.asarray(np.r_[False, same][: len(order)])
 
 
 def chain_ns(

@@ -5,7 +5,8 @@ import pytest
 
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.pointwise_chains import chain_ns, pointwise_chains
-from tests.analysis.captures import ADD, GEMM, US, Work, capture, table
+from pyprof.marker import Tensor
+from tests.analysis.captures import ADD, GEMM, US, Range, Work, capture, op, table, trace
 
 _SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>"
 
@@ -20,7 +21,7 @@ def _case(*names: str) -> RuleContext:
 
 def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
     """Softmax belongs to the second one."""
-    case = _case(ADD, ADD, GEMM, ADD, _SOFTMAX, GEMM, ADD)
+    case = _case(_SOFTMAX, ADD, GEMM, ADD, _SOFTMAX, GEMM, ADD)
     rows, chain = pointwise_chains(case, case.chosen)
     assert rows.tolist() == [0, 1, 3, 4]
     assert chain.tolist() == [0, 0, 1, 1]
@@ -39,10 +40,36 @@ def test_what_compilers_leave_to_libraries_ends_a_chain(name: str) -> None:
     assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
 
 
-def test_an_unlinked_row_begins_a_chain() -> None:
-    case = _case(ADD, ADD, ADD, ADD)
-    unlinked = np.array([False, False, True, False])
-    rows, chain = pointwise_chains(case, case.chosen, unlinked)
+@pytest.mark.parametrize("line", ["/src/net.py:7", None])
+def test_a_loop_over_tensors_is_no_chain(line: str | None) -> None:
+    """An op that repeats on one line; without lines, one that repeats with the same sizes."""
+    sizes = (4, 4, 8) if line is None else (4, 8, 16)
+    ranges = [
+        each
+        for place, size in enumerate(sizes)
+        for each in (
+            op("relu", (place * 100, place * 100 + 50), Tensor((size,), "float32")),
+            *([trace((place * 100, place * 100 + 50), line)] if line else ()),
+        )
+    ]
+    work = [
+        Work((1000 + place * 100, 1050 + place * 100), (place * 100 + 10, place * 100 + 20), ADD)
+        for place in range(3)
+    ]
+    case = RuleContext(table(capture(work, ranges=ranges)))
+    rows = pointwise_chains(case, case.chosen)[0].tolist()
+    assert rows == ([1, 2] if line is None else [])
+
+
+def test_a_chain_ends_with_its_step() -> None:
+    """What the next step begins with is not computed from it at once."""
+    work = [
+        Work((1000 + at * 100, 1050 + at * 100), (at * 100 + 10, at * 100 + 20), name)
+        for at, name in enumerate((_SOFTMAX, ADD, _SOFTMAX, ADD))
+    ]
+    steps = [Range(f"step {number}", (number * 200, number * 200 + 199)) for number in range(2)]
+    case = RuleContext(table(capture(work, ranges=steps)))
+    rows, chain = pointwise_chains(case, case.chosen)
     assert (rows.tolist(), chain.tolist()) == ([0, 1, 2, 3], [0, 0, 1, 1])
 
 

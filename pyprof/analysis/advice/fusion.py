@@ -104,7 +104,7 @@ def unfused_pointwise(context: RuleContext) -> Advice | None:
     """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
     of_many = context.op.matches(lambda op: any(part in op for part in _OF_MANY))
     wanted = context.chosen & ~of_many & ~_find_multi_tensor(context)
-    rows, chain = pointwise_chains(context, wanted, _mark_repeats(context))
+    rows, chain = pointwise_chains(context, wanted)
     ns, moved = context.ns[rows], context.table.costs.bytes[rows].astype(float)
     fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, context.bandwidth[rows])
     won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
@@ -182,22 +182,6 @@ _FELL_BACK = (
     " one dtype; on a GPU in half precision, with is_causal=True in place of a mask; on a CPU with"
     f" dropout_p=0; under {_FLASH} it says what it refuses"
 )
-
-
-def _mark_repeats(context: RuleContext) -> Mask:
-    """Mark rows that repeat, in a new call, the op and line of the row before.
-
-    They may be a loop over tensors. The mask is in the order of `context.by_stream`. Where no op is
-    known, the kernel stands for it.
-    """
-    order, _ = context.by_stream
-    number = context.table.records.numpy("opId")[order]
-    again = (np.diff(number) != 0) | (number[1:] < 0)
-    op, line = context.op.index[order], context.line.index[order]
-    kernel = context.table.records.dictionary("kLongName").index[order]
-    what = np.where(op < 0, -2 - kernel, op)
-    same = again & (np.diff(what) == 0) & (np.diff(line) == 0)
-    return np.asarray(np.r_[False, same][: len(order)])
 
 
 @rule(

@@ -20,18 +20,20 @@ from tests.known import known
 _X = Tensor((1 << 22,), "float32")
 _BYTES = 2 * 4 << 22
 """Read and written by an op of one input."""
+_NEG = ADD.replace("add", "neg").replace("Add", "Neg")
 _LONG_US = 100
 
 
 def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
-    """Return kernels of `relu` one after the other, each on a stream of its own if `apart`."""
+    """Return kernels of `relu` and `neg` in turn, each on a stream of its own if `apart`."""
     work, ranges = [], []
     for place in range(count):
         begin = place * 200 * US
         call = (begin, begin + 5 * US)
         at = (begin + 10 * US, begin + (10 + _LONG_US) * US)
-        work.append(Work(at, call, ADD, stream=place if apart else 7))
-        ranges.append(op("relu", (begin - 100, begin + 6 * US), _X))
+        name, kernel = (("relu", ADD), ("neg", _NEG))[place % 2]
+        work.append(Work(at, call, kernel, stream=place if apart else 7))
+        ranges.append(op(name, (begin - 100, begin + 6 * US), _X))
     return work, ranges
 
 
