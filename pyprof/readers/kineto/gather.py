@@ -230,14 +230,14 @@ class TraceTables:
         """Tracks that are left out, once `finish` was called."""
         self._samples = Samples()
         self.empty = True
-        self.has_pairs = False
-        """Whether ops or GPU work are pairs of events, B and E, which are left out."""
+        self._pairs: set[Any] = set()
+        """Categories of events that are pairs, B and E, which are left out."""
         self.untimed = 0
         """Events without a time, which are left out."""
 
     def add(self, groups: Groups) -> None:
         """Gather events and empty `groups`."""
-        self.has_pairs |= any(("B", category) in groups for category in (*HOST, *gpu.ACTIVITIES))
+        self._pairs |= {category for phase, category in groups if phase == "B"}
         work = [key for key in groups if key[0] == "X" and key[1] in gpu.ACTIVITIES]
         if work:  # kept even without a time, unlike the rest
             kinds = [gpu.ACTIVITIES[category] for _, category in work]
@@ -266,6 +266,11 @@ class TraceTables:
     def is_jax(self) -> bool:
         """Whether the trace is of JAX, TensorFlow or XLA, which has no ops of torch.profiler."""
         return not self._calls and not len(self._ranges.columns().start) and self._tracks.is_jax
+
+    @property
+    def lacks_pairs(self) -> bool:
+        """Whether GPU work, or all that the host did, is pairs; a few others were added by hand."""
+        return bool(self._pairs & ({*gpu.ACTIVITIES} | (HOST if self.empty else set())))
 
     def finish(self) -> None:
         """Find the work among events of unknown categories, once all events have been added."""

@@ -31,7 +31,7 @@ def read(path: Path) -> Capture:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
     if gathered.empty and trace.cut:
         raise CaptureError(f"{path}: {schema.TRUNCATED}")
-    if gathered.has_pairs:
+    if gathered.lacks_pairs:
         raise CaptureError(
             f"{path}: another tool rewrote this trace: its events are pairs of a begin and an end "
             "(ph B and E); name the file that torch.profiler wrote"

@@ -234,6 +234,7 @@ def test_collective(tmp_path: Path) -> None:
         ('{"traceEvents": [{"ph": "X", "cat": "other", "ts": 1, "name": "a"}]}', "no GPU work"),
         ('{"traceEvents": [1, null, [2], {"ph": "X"}]}', "no GPU work"),
         ('{"traceEvents": [{"ph": "B", "cat": "kernel", "ts": 1, "name": "a"}]}', "B and E"),
+        ('{"traceEvents": [{"ph": "B", "cat": "cpu_op", "ts": 1, "name": "a"}]}', "B and E"),
     ],
 )
 def test_a_trace_without_content_is_refused(tmp_path: Path, written: str, said: str) -> None:
@@ -242,6 +243,11 @@ def test_a_trace_without_content_is_refused(tmp_path: Path, written: str, said: 
         read_text(tmp_path, written)
     assert "trace.json" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_pairs_that_were_added_to_a_trace_are_left_out(tmp_path: Path) -> None:
+    begin, end = ({**event("user_annotation", "mine", 1, 0), "ph": phase} for phase in "BE")
+    assert read(tmp_path, [begin, end, launch(1, 5), kernel(1, 20)]).activities.num_rows == 1
 
 
 def test_values_of_wrong_types_are_unknown(tmp_path: Path) -> None:
