@@ -58,7 +58,8 @@ def _phase(
 def _without_waits(loop_steps: Steps) -> Int64Array:
     """How long each step took; a prefill from when the host began it.
 
-    It works on new requests alone: an engine that had others would have gone on with them.
+    It works on new requests alone: an engine that had others would have gone on with them. Of the
+    chunks of one prompt this is not true, but nothing tells them from short prompts.
     """
     is_prefill = np.array([step.phase == "prefill" for step in loop_steps.stated], bool)
     if not is_prefill.any():
