@@ -34,7 +34,7 @@ def vague(source: str) -> list[tuple[int, str]]:
     tree = ast.parse(source)
     bound: set[tuple[int, str]] = set()
     for node in ast.walk(tree):
-        if isinstance(node, _Function | ast.ClassDef) and node.name in FUNCTIONS:
+        if isinstance(node, _Function | ast.ClassDef) and node.name.lstrip("_") in FUNCTIONS:
             bound.add((node.lineno, node.name))
         if isinstance(node, _Function | ast.Lambda):
             bound |= {entry for entry in _locals(node) if entry[1] in LOCALS}

@@ -21,6 +21,7 @@ from tests.names import main, sentinels, stilted, titles, vague
         "class A:\n    def of(self): ...",
         "async def of_all(): ...",
         "def beside(path): ...",
+        "def _spelt(value): ...",
     ],
 )
 def test_a_vague_name_is_found(source: str) -> None:

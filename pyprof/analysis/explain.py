@@ -105,7 +105,7 @@ def _choice(row: _Row) -> Iterator[str]:
         yield f"ranges found by: {via}"
     for each in candidates(row.choice.context.at(row.index)):
         verdict = "usable" if each.usable else each.reason or costs.UNEXPLAINED
-        yield f"{_direction(each.work)}{_spelt(each.work.call)}: {verdict}"
+        yield f"{_direction(each.work)}{_format_call(each.work.call)}: {verdict}"
     if row.work.call is None:
         yield f"chosen: none ({row.work.reason})"
         return
@@ -220,7 +220,7 @@ def _direction(work: AttributedCall) -> str:
     return "backward of " if work.direction == "bprop" else ""
 
 
-def _spelt(call: Call | None) -> str:
+def _format_call(call: Call | None) -> str:
     if call is None:
         return "a range"
     return f"{call.mod}.{call.op}({', '.join(map(_argument, call.args))})".removeprefix(".")

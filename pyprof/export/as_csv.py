@@ -24,12 +24,12 @@ def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> N
     `raw`: keep texts that spreadsheets take for formulas as they are.
     """
     for number, rows in enumerate(tables):
-        spelt = pa.table({name: _spelt(rows.column(name)) for name in rows.column_names})
-        written = spelt if raw else sanitize.escape_formulas(spelt)
+        formatted = pa.table({name: _format_lists(rows.column(name)) for name in rows.column_names})
+        written = formatted if raw else sanitize.escape_formulas(formatted)
         csv.write_csv(written, file, csv.WriteOptions(include_header=number == 0))
 
 
-def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _format_lists(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if not pa.types.is_list(column.type):
         return column
     lists = column.combine_chunks()

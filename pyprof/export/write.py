@@ -39,7 +39,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 def tables(table: Table) -> Iterator[pa.Table]:
     """Yield the columns of `pyprof.load`, some rows at a time; at least one table."""
-    return _spelt(_compact(table))
+    return _decode_slices(_compact(table))
 
 
 def _keep(source: Source, file: BinaryIO) -> None:
@@ -52,7 +52,7 @@ def _keep(source: Source, file: BinaryIO) -> None:
 def _renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Yield the rows of captures as `tables` does, with continued `idx` and `opid`."""
     for rows in renumber((_read(part.path), part.counts) for part in parts):
-        yield from _spelt(rows)
+        yield from _decode_slices(rows)
 
 
 def _read(path: Path) -> pa.Table:
@@ -75,17 +75,17 @@ def _held_values(column: Column, table: Table) -> pa.Array:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
-def _spelt(rows: pa.Table) -> Iterator[pa.Table]:
+def _decode_slices(rows: pa.Table) -> Iterator[pa.Table]:
     # how many rows to write at once, so that their texts stay small
     size = sum(map(_text_bytes, rows.columns))
     fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
     at_once = max(1, min(_ROWS, fitting))
     for start in range(0, rows.num_rows or 1, at_once):
         part = rows.slice(start, at_once)
-        yield pa.table([*map(_spelt_out, part.columns)], part.column_names)
+        yield pa.table([*map(_decode, part.columns)], part.column_names)
 
 
-def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(column.type):
         return column
     parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]

@@ -155,7 +155,7 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     ]  # a lost worker reports nothing
     claims: Sequence[int | None] = [identity.rank for identity in identities]
     if all(identity == Identity() for identity in identities):
-        claims = _numbered(urls)
+        claims = _ranks_in_names(urls)
     taken = _by_rank(urls, claims)
     _check_processes([url for url, rank in zip(urls, claims, strict=True) if rank is None])
     free = (rank for rank in count() if rank not in taken)
@@ -197,7 +197,7 @@ def _check_processes(urls: Sequence[str]) -> None:
             )
 
 
-def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
+def _ranks_in_names(urls: Sequence[str]) -> Sequence[int | None]:
     """Take the only number in which names differ as the rank, if it starts at 0."""
     nothing = [None] * len(urls)
     parts = [NUMBERS.split(url) for url in urls]

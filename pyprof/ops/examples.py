@@ -45,11 +45,11 @@ class Example:
         return Call(mod, self.op or plain, self.args, self.kwargs, collective=self.collective)
 
 
-def _of(dtype: str) -> Callable[..., Tensor]:
+def _typed(dtype: str) -> Callable[..., Tensor]:
     return lambda *shape: Tensor(shape, dtype)
 
 
-f64, f32, f16, bf16 = _of("float64"), _of("float32"), _of("float16"), _of("bfloat16")
-f8, c64, b8 = _of("float8_e4m3fn"), _of("complex64"), _of("bool")
-i64, i32, i16, i8 = _of("int64"), _of("int32"), _of("int16"), _of("int8")
-u32, u8 = _of("uint32"), _of("uint8")
+f64, f32, f16, bf16 = _typed("float64"), _typed("float32"), _typed("float16"), _typed("bfloat16")
+f8, c64, b8 = _typed("float8_e4m3fn"), _typed("complex64"), _typed("bool")
+i64, i32, i16, i8 = _typed("int64"), _typed("int32"), _typed("int16"), _typed("int8")
+u32, u8 = _typed("uint32"), _typed("uint8")

@@ -48,7 +48,7 @@ class Guard:
     target: str | None = None
     """The output, once known."""
     inputs: dict[_Inode, str] = field(default_factory=dict)
-    beside: dict[str, str] = field(default_factory=dict)
+    belonging: dict[str, str] = field(default_factory=dict)
     """Paths of files that belong to an input, existing or not."""
     given: dict[str, str] = field(default_factory=dict)
     """The user's spelling of an input, by absolute path."""
@@ -61,7 +61,7 @@ class Guard:
             status = _stat(0 if place == STDIN else place)
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
-                self.beside |= dict.fromkeys(_belonging(place), place)
+                self.belonging |= dict.fromkeys(_belonging(place), place)
                 self._with_captures(place)
         if self.target is not None:
             self._check_not_input(self.target)
@@ -81,13 +81,13 @@ class Guard:
 
     def _with_captures(self, place: str) -> None:
         """Protect files that are read along with a capture."""
-        from pyprof.readers import sidecars as beside  # noqa: PLC0415 - few need it
+        from pyprof.readers import sidecars  # noqa: PLC0415 - few need it
 
         folder = os.path.dirname(os.path.abspath(place))  # noqa: PTH100, PTH120 - texts
         if place == STDIN or folder in self.folders:
             return
         self.folders.add(folder)
-        for path in beside.read_with_captures(Path(folder)):
+        for path in sidecars.read_with_captures(Path(folder)):
             if (status := _stat(str(path))) is not None:
                 self.inputs.setdefault((status.st_dev, status.st_ino), str(path))
 
@@ -106,7 +106,7 @@ class Guard:
             shown = "stdout" if target == STDOUT else target
             what = "stdin" if read == STDIN else read
             raise PyprofError(f"{shown}: is an input ({what}); choose another place with -o")
-        if target != STDOUT and (read := self.beside.get(os.path.realpath(target))):
+        if target != STDOUT and (read := self.belonging.get(os.path.realpath(target))):
             raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
     def check_not_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:

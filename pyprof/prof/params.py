@@ -94,16 +94,16 @@ def shapes(table: Table) -> DictionaryColumn:
     sizes, dtypes = table.records.dictionary("sizes"), table.records.dictionary("dtypes")
     params = COLUMNS["params"].held(table)
     first, index = combinations(sizes.index, dtypes.index)
-    spelt = [_spelt(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
-    known_rows = np.array([text is not None for text in spelt], bool)[index]
+    formatted = [_format_shapes(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
+    known_rows = np.array([text is not None for text in formatted], bool)[index]
     own = params.dictionary.to_pylist()
     return DictionaryColumn(
         np.where(known_rows, len(own) + index, ints(params.indices)),
-        [*own, *spelt],
+        [*own, *formatted],
     )
 
 
-def _spelt(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | None:
+def _format_shapes(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | None:
     """Write `float16 [8,64] [64,64]`, the type before the first tensor and where it changes."""
     if not sizes:
         return None

@@ -47,7 +47,7 @@ def with_causes(diff: Diff, a: Side, b: Side) -> Diff:
     )
     named = replace(diff, changes=tuple(changes))
     common = dict(_common(named))
-    causes = (*_of_all(named, a, b), *common.values(), *_renamed_layers(named))
+    causes = (*_overall_causes(named, a, b), *common.values(), *_renamed_layers(named))
     return replace(named, causes=causes, common=tuple(common))
 
 
@@ -76,7 +76,7 @@ def _of_change(
     for name in TRAITS:
         before, after = _main(a[name]), _main(b[name])
         if before != after and before and after:
-            yield f"different {name}: {_spelt(before, after)} in A, {_spelt(after, before)} in B"
+            yield f"different {name}: {_names(before, after)} in A, {_names(after, before)} in B"
     tried = [traits[TRIED].get("True", 0.0) for traits in (a, b)]
     if bool(tried[0]) != bool(tried[1]) and max(tried) > _MUCH * max(
         sum(traits[TRIED].values()) for traits in (a, b)
@@ -90,7 +90,7 @@ def _main(times: Mapping[str | None, float]) -> list[str]:
     return sorted(value for value, ns in times.items() if value is not None and ns >= least)
 
 
-def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
+def _names(values: Sequence[str], than: Sequence[str]) -> str:
     """Name the values that `than` lacks; all of them if it lacks none."""
     own = [value for value in values if value not in than] or [*values]
     more = f" and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
@@ -161,7 +161,7 @@ def _reshaped(
             yield f"different {name}: {', '.join(before)} in A, {', '.join(after)} in B"
 
 
-def _of_all(diff: Diff, a: Side, b: Side) -> Iterator[str]:
+def _overall_causes(diff: Diff, a: Side, b: Side) -> Iterator[str]:
     on_a, on_b = (", ".join(sorted(names)) for names in (diff.a_gpus, diff.b_gpus))
     if on_a and on_b and on_a != on_b:
         yield f"different GPUs: A ran on {on_a}, B on {on_b}"

@@ -57,7 +57,7 @@ def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
     own = {
         name: table.dictionary_array(name) for name in ATTRIBUTES if name not in ("stack", "layer")
     }
-    stack = format_distinct(table.own_or_forward("trace"), _spelt_stack)
+    stack = format_distinct(table.own_or_forward("trace"), _format_stack)
     layer = format_distinct(
         table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None
     )
@@ -65,6 +65,6 @@ def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
     return {name: columns[name] for name in ATTRIBUTES}
 
 
-def _spelt_stack(frames: Sequence[str]) -> str | None:
+def _format_stack(frames: Sequence[str]) -> str | None:
     lines = dict.fromkeys(f"{path}:{number}" for path, number in user_lines(frames))
     return STACK_SEPARATOR.join(line.replace(STACK_SEPARATOR, " ") for line in lines) or None

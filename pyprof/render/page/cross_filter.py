@@ -34,10 +34,10 @@ class FilterData:
         self._all = facts.sort_by(order)
         self._facts = self._all.slice(0, _MAX_FACTS)
         self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in ATTRIBUTES}
-        self._columns = {name: self._numbered(name) for name in ATTRIBUTES if name != "stack"}
+        self._columns = {name: self._number_texts(name) for name in ATTRIBUTES if name != "stack"}
         self._lines_of = [self._frames(stack) for stack in self._facts.column("stack").to_pylist()]
 
-    def _numbered(self, name: str) -> list[int]:
+    def _number_texts(self, name: str) -> list[int]:
         numbers = self._numbers[name]
         return [
             numbers.setdefault(text, len(numbers) - 1)
@@ -74,13 +74,13 @@ class FilterData:
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
         """Write a key of names as people read them, such as `(no op)` for no name."""
-        numbers = [f"{name}={self._spelt[name].get(text)}" for name, text in names.items()]
+        numbers = [f"{name}={self._shown_numbers[name].get(text)}" for name, text in names.items()]
         return None if any(number.endswith("None") for number in numbers) else " ".join(numbers)
 
     @cached_property
-    def _spelt(self) -> Mapping[str, Mapping[str, int]]:
+    def _shown_numbers(self) -> Mapping[str, Mapping[str, int]]:
         return {
-            name: {_spell(name, text): number for text, number in self._numbers[name].items()}
+            name: {_format(name, text): number for text, number in self._numbers[name].items()}
             for name in ATTRIBUTES
         }
 
@@ -98,7 +98,7 @@ class FilterData:
             "rows": self._facts.column("rows").to_pylist(),
             "texts": {
                 name: [
-                    _spell(name, text)[:_CUT] for text in self._numbers[name] if text is not None
+                    _format(name, text)[:_CUT] for text in self._numbers[name] if text is not None
                 ]
                 for name in ATTRIBUTES
                 if name != "stack"
@@ -113,11 +113,11 @@ def _texts(rows: pa.Table) -> Iterator[tuple[str | None, ...]]:
     return zip(*(rows.column(name).to_pylist() for name in ATTRIBUTES), strict=True)
 
 
-def _spell(name: str, text: str | None) -> str:
+def _format(name: str, text: str | None) -> str:
     """Format a text as the page's tables do."""
-    return NO_TEXT.get(name, "") if text is None else _SPELT.get(name, str)(text)
+    return NO_TEXT.get(name, "") if text is None else _FORMATS.get(name, str)(text)
 
 
-_SPELT = {"line": short_line, "dir": part_name}
+_FORMATS = {"line": short_line, "dir": part_name}
 NO_TEXT = {"layer": NO_LAYER, "op": "(no op)", "line": "(no line)", "dir": "unknown"}
 """What is shown if a fact has no text."""

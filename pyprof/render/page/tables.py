@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from pyprof.arrays import MISSING
 from pyprof.prof.processor import CPU
 from pyprof.quantities import DASH, duration
-from pyprof.quantities import number as spelt
+from pyprof.quantities import number as format_number
 from pyprof.render.text.formatting import count
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def amount(value: float | None) -> Cell:
 def rate(value: float | None, unit: float) -> Cell:
     """Make a cell of a rate in some unit."""
     scaled = None if value is None else value / unit
-    return Cell(spelt(scaled), scaled)
+    return Cell(format_number(scaled), scaled)
 
 
 def share(fraction: float | None) -> Cell:
@@ -159,8 +159,8 @@ def share(fraction: float | None) -> Cell:
 
 def tensor_cores(used: str | None) -> Cell:
     """Make a cell that says whether Tensor Cores were used."""
-    spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(spelt, sort=WORD), value=used or DASH)
+    use = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
+    return replace(text(use, sort=WORD), value=used or DASH)
 
 
 _FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")

@@ -68,7 +68,7 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
         if {metric.a, metric.b} <= ({None, 0} if name == "exposed_ns" else {None}):
             continue
         unit = name.rpartition("_")[2]
-        a, b, delta = (_spelt(value, unit) for value in (metric.a, metric.b, metric.change))
+        a, b, delta = (_format_value(value, unit) for value in (metric.a, metric.b, metric.change))
         yield (
             _label(name, metric, diff.processor),
             a,
@@ -94,7 +94,7 @@ def _interval(metric: Measure) -> tuple[str, str]:
     return half, "" if metric.significant or not width else _NOT_SIGNIFICANT
 
 
-def _spelt(value: float | None, unit: str) -> str:
+def _format_value(value: float | None, unit: str) -> str:
     if unit == "ns":
         return duration(value)
     if unit == "percent":
