@@ -102,11 +102,11 @@ def _row(
     worked = (device.busy, device.compute, device.communication, device.copy)
     in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
     busy = in_bins / np.maximum(np.diff(edges), 1e-9)
-    sort = np.argmax(parts, axis=0)
+    kind = np.argmax(parts, axis=0)
     left, right = edges[:-1] - start, edges[1:] - start
     is_busy = busy > 0
     bins = _without_seams(
-        left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy]
+        left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), kind[is_busy]
     )
     return StripRow(step, recording, end - start, bins)
 
@@ -154,13 +154,13 @@ def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
 
 
 def _without_seams(
-    left: Floats, right: Floats, busy: Floats, sort: Int64Array
+    left: Floats, right: Floats, busy: Floats, kind: Int64Array
 ) -> tuple[Floats, Floats, Floats, Int64Array]:
     """Merge neighbours that look alike; their total busy time stays."""
     if not len(left):
-        return left, right, busy, sort
+        return left, right, busy, kind
     shade = np.round(busy * _SHADES)
-    apart = (left[1:] != right[:-1]) | (np.diff(shade) != 0) | (np.diff(sort) != 0)
+    apart = (left[1:] != right[:-1]) | (np.diff(shade) != 0) | (np.diff(kind) != 0)
     first = np.concatenate([[0], np.flatnonzero(apart) + 1])
     last = np.concatenate([first[1:], [len(left)]]) - 1
     length = right[last] - left[first]
@@ -168,7 +168,7 @@ def _without_seams(
         left[first],
         right[last],
         np.add.reduceat(busy * (right - left), first) / length,
-        sort[first],
+        kind[first],
     )
 
 

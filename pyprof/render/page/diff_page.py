@@ -62,7 +62,7 @@ def _cells(change: Change) -> Iterator[Cell]:
     for part in change.key.values():
         yield text(part)
     status, *spelt = diff_text.change_cells(change)
-    yield text(status, sort=status)
+    yield text(status, css_class=status)
     values = (
         change.a_ns,
         change.b_ns,
@@ -89,7 +89,7 @@ class Bar(NamedTuple):
 
     left: float
     length: float
-    sort: str
+    css_class: str
     """`total`, `slower` or `faster`."""
     end: float
     """Where the next bar joins on."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts.totals.modules import IcicleBox
 
-SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
+WORK = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
 IDLE = {
     "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
     "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "peer": "#5a78c8",
@@ -127,8 +127,8 @@ def strip(strips: Strips) -> Mapping[str, Any]:
         "left": np.rint(left).astype(int),
         "right": np.rint(right).astype(int),
         "busy": np.round(busy, 3),
-        "sort": [KINDS_OF_WORK[index] for index in kind.tolist()],
-        "colours": SORTS,
+        "work": [KINDS_OF_WORK[index] for index in kind.tolist()],
+        "colours": WORK,
     }
 
 

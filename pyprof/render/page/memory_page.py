@@ -349,7 +349,7 @@ def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> 
     def name(group: HeldMemory) -> Cell:
         if group.name is None:
             return text("(unknown)")
-        return text(short_line(group.name) if by == "line" else group.name, sort=PATH)
+        return text(short_line(group.name) if by == "line" else group.name, css_class=PATH)
 
     def selection(group: HeldMemory) -> str | None:
         named = {"stack" if by == "line" else by: group.name}

@@ -31,7 +31,7 @@ class Cell:
     _: KW_ONLY
     note: str = ""
     """Shown while the pointer rests on it."""
-    sort: str = ""
+    css_class: str = ""
     """Class of a text, for its colour or where it is cut."""
     value: str = ""
     """The value that filters and CSV use, if it is not the text."""
@@ -126,11 +126,11 @@ WORD = "word"
 """Class of texts that are never cut nor broken: each is one of a few words."""
 
 
-def text(value: str | None, note: str = "", sort: str = "") -> Cell:
+def text(value: str | None, note: str = "", css_class: str = "") -> Cell:
     """Make a cell of text; very long ones are cut, and end with `...`."""
     shown = DASH if value is None else value
     cut = shown if len(shown) <= MAX_LETTERS else f"{shown[:MAX_LETTERS]}..."
-    return Cell(cut, note=note[:MAX_LETTERS], sort=sort)
+    return Cell(cut, note=note[:MAX_LETTERS], css_class=css_class)
 
 
 def time(ns: float | None) -> Cell:
@@ -160,7 +160,7 @@ def share(fraction: float | None) -> Cell:
 def tensor_cores(used: str | None) -> Cell:
     """Make a cell that says whether Tensor Cores were used."""
     use = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(use, sort=WORD), value=used or DASH)
+    return replace(text(use, css_class=WORD), value=used or DASH)
 
 
 _FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")

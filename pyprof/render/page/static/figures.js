@@ -284,7 +284,7 @@
         item.row.forEach((row, place) => {
           const left = view.at(item.left[place]);
           pen.globalAlpha = 0.15 + 0.85 * item.busy[place];
-          pen.fillStyle = item.colours[item.sort[place]];
+          pen.fillStyle = item.colours[item.work[place]];
           pen.fillRect(left, view.top + row * ROW + 2, Math.max(view.at(item.right[place]) - left, 0.4), ROW - 4);
         });
         pen.globalAlpha = 1;
@@ -297,7 +297,7 @@
       const place = item.row.findIndex((own, n) => own === row && item.left[n] <= value && value < item.right[n]);
       const tip = [["", item.names[row]], ["at", duration(value)]];
       if (place < 0) return value < item.lengths[row] ? { tip: [...tip, ["", "idle"]] } : null;
-      return { tip: [...tip, ["busy", `${(100 * item.busy[place]).toFixed(1)} %`], ["mostly", item.sort[place]]] };
+      return { tip: [...tip, ["busy", `${(100 * item.busy[place]).toFixed(1)} %`], ["mostly", item.work[place]]] };
     },
   };
 

@@ -40,7 +40,5 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "strip": strip,
         "strip_left_out": strips.steps_left_out,
         "devices_left_out": strips.devices_left_out,
-        "colours": {
-            name: colour for name, colour in figures.SORTS.items() if name in strip["sort"]
-        },
+        "colours": {name: colour for name, colour in figures.WORK.items() if name in strip["work"]},
     }

@@ -56,7 +56,7 @@ def _table(
 ) -> Sortable:
     total_ns = max(answer.total_ns, 1)
     columns: list[Column[LineTime]] = [
-        (of_texts("line"), lambda at: text(f"{short_line(at.file)}:{at.number}", sort=PATH)),
+        (of_texts("line"), lambda at: text(f"{short_line(at.file)}:{at.number}", css_class=PATH)),
         (of_numbers("own time", "time", "ns"), lambda at: time(at.own_ns)),
         (of_numbers("share", "share", "%"), lambda at: share(at.own_ns / total_ns)),
         (of_numbers("with callees", "total", "ns"), lambda at: time(at.time_ns)),

@@ -33,21 +33,21 @@ _MAX_ROWS = 500
 
 def _place(op: OpTime) -> Cell:
     place = short_line(op.line) if op.line or not op.range else f"in {op.range}"
-    return text(place, sort=PATH)
+    return text(place, css_class=PATH)
 
 
 _COLUMNS: tuple[Column[OpTime], ...] = (
     (of_texts("op"), lambda op: text(op.op or op.kernel)),
     (of_numbers("time", "time", "ns"), lambda op: time(op.time_ns)),
     (of_numbers("share", "share", "%"), lambda op: share(op.share)),  # a phone shows these three
-    (of_texts("direction", "dir"), lambda op: text(part_name(op.dir), sort=WORD)),
+    (of_texts("direction", "dir"), lambda op: text(part_name(op.dir), css_class=WORD)),
     (of_texts("line"), _place),
     (of_numbers("calls"), lambda op: amount(op.calls)),
     (of_numbers("kernels"), lambda op: amount(op.kernels)),
     (of_numbers("TFLOP/s", "tflops"), lambda op: rate(op.flops_per_s, 1e12)),
     (of_numbers("GB/s", "gbs"), lambda op: rate(op.bytes_per_s, 1e9)),
     (of_numbers("efficiency", "eff", "%"), lambda op: share(op.efficiency)),
-    (of_texts("bound"), lambda op: text(op.bound, sort=WORD)),
+    (of_texts("bound"), lambda op: text(op.bound, css_class=WORD)),
     (TENSOR_CORES, lambda op: tensor_cores(op.tc)),
 )
 
