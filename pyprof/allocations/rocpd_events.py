@@ -59,15 +59,15 @@ def memory_events(path: Path) -> MemoryEvents:
     """Read the allocations of all recordings; none if they were not traced."""
     processes = Processes()
     parts = [
-        _one(recording, processes.by_id(number, recording))
+        _read_recording(recording, processes.by_id(number, recording))
         for number, recording in enumerate(recordings(Database(path)))
     ]
     events = MemoryEvents(*map(np.concatenate, zip(*parts, strict=True)))
     order = np.argsort(events.time_ns, kind="stable")
-    return _with_frees(MemoryEvents(*(column[order] for column in events)))
+    return _complete_frees(MemoryEvents(*(column[order] for column in events)))
 
 
-def _one(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> MemoryEvents:
+def _read_recording(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> MemoryEvents:
     """Return the plausible rows of a recording; frees as they are in the file."""
     rows = recording.spans(_TABLE, "size", "address", texts=("type", "level"))
     does = rows.column("type")
@@ -96,7 +96,7 @@ def _one(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Memor
     return MemoryEvents(*(column[plausible] for column in events))
 
 
-def _with_frees(events: MemoryEvents) -> MemoryEvents:
+def _complete_frees(events: MemoryEvents) -> MemoryEvents:
     """Fill in what frees lack, and kinds of memory; leave out frees without an allocation."""
     order = np.lexsort((events.time_ns, events.address, events.pid))
     before = np.roll(order, 1)

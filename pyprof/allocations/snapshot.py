@@ -138,7 +138,7 @@ class Snapshot:
 
 def read(path: Path) -> Snapshot:
     """Read a snapshot; raise CaptureError, with what to do, if the file is something else."""
-    content = _unpickled(path)
+    content = _unpickle(path)
     size = int.from_bytes(content[:8], "little")
     try:
         head = json.loads(bytes(content[8 : 8 + size]))
@@ -165,7 +165,7 @@ _ERRORS = {
 }
 
 
-def _unpickled(path: Path) -> memoryview:
+def _unpickle(path: Path) -> memoryview:
     if not sys.executable:
         raise PyprofError("snapshots are read by a process of Python, which is not to be found")
     program = [sys.executable, "-I", "-S", unpickle.__file__, str(path.absolute())]
@@ -197,7 +197,7 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
         named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
         if "time_us" in named:
             time_us = named.pop("time_us")
-            if not _within(time_us, -1, _MAX_US):
+            if not _is_within(time_us, -1, _MAX_US):
                 raise ValueError
             named["time_ns"] = np.where(time_us < 0, MISSING, time_us * _NS_PER_US)
         return named | {n: named[n] != 0 for n in _MASKS & set(named)}
@@ -209,15 +209,16 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
         blocks=EndBlocks(**part("blocks")),
         annotations=Annotations(**part("annotations")),
         frames=tuple(
-            Frame(_valid(name), _valid(file), line) for name, file, line in head["frames"]
+            Frame(_replace_surrogates(name), _replace_surrogates(file), line)
+            for name, file, line in head["frames"]
         ),
         stack_starts=starts,
         stack_frames=columns["stacks.frame"],
-        texts=tuple(map(_valid, head["texts"])),
+        texts=tuple(map(_replace_surrogates, head["texts"])),
     )
 
 
-def _valid(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace surrogates, which pickles may hold but UTF-8 cannot."""
     return text.encode(errors="replace").decode()
 
@@ -235,18 +236,18 @@ def _check(snapshot: Snapshot) -> None:
     stated += [events.free_bytes for events in snapshot.events]
     addresses += [events.address[events.address != MISSING] for events in snapshot.events]
     bounded = (
-        all(_within(values, 0, _MAX_BYTES) for values in sizes)
-        and all(_within(values, MISSING, _MAX_BYTES) for values in stated)
-        and all(_within(events.bytes, 0, _MAX_REQUEST) for events in snapshot.events)
-        and all(_within(values, 0, _MAX_ADDRESS) for values in addresses)
-        and _within(segments.device, 0, unpickle.MAX_DEVICES - 1)
+        all(_is_within(values, 0, _MAX_BYTES) for values in sizes)
+        and all(_is_within(values, MISSING, _MAX_BYTES) for values in stated)
+        and all(_is_within(events.bytes, 0, _MAX_REQUEST) for events in snapshot.events)
+        and all(_is_within(values, 0, _MAX_ADDRESS) for values in addresses)
+        and _is_within(segments.device, 0, unpickle.MAX_DEVICES - 1)
         and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MAX_ADDRESS
     )
-    if not (bounded and _in_place(segments, blocks)):
+    if not (bounded and _segments_fit(segments, blocks)):
         raise ValueError
 
 
-def _in_place(segments: Segments, blocks: EndBlocks) -> bool:
+def _segments_fit(segments: Segments, blocks: EndBlocks) -> bool:
     """Whether all blocks are inside their segments, and no segment uses more than its size."""
     begin, size = segments.address[blocks.segment], segments.bytes[blocks.segment]
     inside = (blocks.address >= begin) & (blocks.address + blocks.bytes <= begin + size)
@@ -254,5 +255,5 @@ def _in_place(segments: Segments, blocks: EndBlocks) -> bool:
     return bool(inside.all() and (used <= segments.bytes).all())
 
 
-def _within(values: Int64Array, least: int, most: int) -> bool:
+def _is_within(values: Int64Array, least: int, most: int) -> bool:
     return not len(values) or bool(least <= values.min() and values.max() <= most)

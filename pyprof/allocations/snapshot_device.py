@@ -115,13 +115,13 @@ def _ends_by_stacks(history: History, clues: Int64Array) -> tuple[Int64Array, In
     optimizer = ((clues & stacks.FrameHint.OPTIMIZER) != 0) & ~allocates
     last = max(np.flatnonzero(zero_grad | optimizer).tolist(), default=len(clues) - 1)
     return (
-        _ends(events_of(known & by_optimizer), events_of(known & ~by_optimizer), last),
-        _ends(zero_grad, allocates, last),
+        _ends_of_runs(events_of(known & by_optimizer), events_of(known & ~by_optimizer), last),
+        _ends_of_runs(zero_grad, allocates, last),
     )
 
 
-def _ends(marks: Mask, others: Mask, last: int) -> Int64Array:
-    """The states before the other event that follows each run of marked ones, or else `last`."""
+def _ends_of_runs(marks: Mask, others: Mask, last: int) -> Int64Array:
+    """For each run of marked events, the state before the event of `others` after it, or `last`."""
     events = np.flatnonzero(marks | others)
     ends_run = marks[events] & ~np.append(marks[events], False)[1:]
     before_next = np.append(events, last + 1)[1:] - 1
@@ -151,7 +151,7 @@ def recorded_device(
     events = snapshot.of_device(device)
     replayed = replay(events.action, events.address, events.bytes)
     own = snapshot.segments.device[snapshot.blocks.segment] == device
-    earlier = _earlier(snapshot, own, events)
+    earlier = _find_unmentioned(snapshot, own, events)
     earlier_blocks = _live_throughout(snapshot, earlier, len(events))
     blocks = replayed.blocks.plus(earlier_blocks)
     of_event = np.where(replayed.blocks.allocated == BEFORE, MISSING,
@@ -216,7 +216,7 @@ def _lacks_segments(made: History) -> bool:
     return made.reserved is not None and bool((made.active > made.reserved).any())
 
 
-def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
+def _find_unmentioned(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
     """Find the blocks at the end that no event mentions: they were live all the time."""
     blocks = snapshot.blocks
     live = own & ((blocks.state == _ALLOCATED) | (blocks.state == _PENDING))
@@ -270,10 +270,10 @@ def _labels(
         labels["line"] = or_else(labels["line"], at_begin["line"])
         labels["op"] = or_else(at_begin["op"], labels["op"])
         labels["function"] = at_begin["function"]
-        direction = _or_said_by(direction, at_begin["direction"])
+        direction = _fill_direction(direction, at_begin["direction"])
         allocated = allocated | trace_history.clues(sites, begins)
         freed = freed | trace_history.clues(sites, ends)
-    direction = _or_said_by(direction, around.direction)
+    direction = _fill_direction(direction, around.direction)
     freed_in = categories.freed_in(
         freed, blocks.released, _event_directions(at_event[:-1], begins, direction.codes)
     )
@@ -309,8 +309,8 @@ def _event_directions(clues: Int64Array, begins: Int64Array, direction: Int64Arr
     return directions
 
 
-def _or_said_by(direction: Labels, other: Labels) -> Labels:
-    """Directions as codes of `categories`; where unknown, those of `other`."""
+def _fill_direction(direction: Labels, other: Labels) -> Labels:
+    """Fill in unknown directions from those of `other`."""
     said = trace_history.directions(other)
     return direction._replace(codes=np.where(direction.codes == MISSING, said, direction.codes))
 

@@ -46,7 +46,7 @@ _OUTSIDE = _State(None, None)
 
 def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
     """Find layer and direction of moments by the ranges around them; empty without times."""
-    moments, states = _states(_named(snapshot, device))
+    moments, states = _states(_sort_range_ends(snapshot, device))
     index = np.searchsorted(moments, time_ns, "right")
     index = np.where(time_ns == MISSING, 0, index)
     return Ranges(*(label(list(column)).take(index) for column in zip(*states, strict=True)))
@@ -57,7 +57,7 @@ def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
 
     The beginning of a step's range ends the step before; the last ends where its range does.
     """
-    named = _named(snapshot, device)
+    named = _sort_range_ends(snapshot, device)
     steps = [(time, begins) for time, begins, text in named if classify(text) is Kind.STEP]
     if steps:
         moments = [time for time, begins in steps if begins][1:]
@@ -67,7 +67,7 @@ def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
     return "Optimizer.step", np.array(ends, np.int64)
 
 
-def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
+def _sort_range_ends(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
     """List the ends of ranges by time."""
     annotations = snapshot.annotations
     chosen = (annotations.device == device) & (annotations.name != MISSING)
@@ -86,7 +86,7 @@ def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Int64Array, list[_St
     for time, begins, text in ends:
         if begins:
             if len(opened) < _MAX_DEPTH:
-                opened.append((text, _inside(opened[-1][1] if opened else _OUTSIDE, text)))
+                opened.append((text, _enter(opened[-1][1] if opened else _OUTSIDE, text)))
         else:
             _close(opened, text)
         moments.append(time)
@@ -102,7 +102,7 @@ def _close(opened: list[tuple[str, _State]], text: str) -> None:
             return
 
 
-def _inside(around: _State, text: str) -> _State:
+def _enter(around: _State, text: str) -> _State:
     kind = classify(text)
     if kind is Kind.LAYER:
         return around._replace(layer=layer_name(text))

@@ -107,10 +107,10 @@ class Described(NamedTuple):
 def describe(snapshot: Snapshot) -> Described:
     """Describe all stacks of a snapshot."""
     frames, starts, inside = snapshot.frames, snapshot.stack_starts, snapshot.stack_frames
-    lines = _by_stack(snapshot, _line)
+    lines = _label_stacks(snapshot, _line)
     called, node, dispatched = (partial(_op, form) for form in _OPS)
-    ops = or_else(_by_stack(snapshot, called), _by_stack(snapshot, node))
-    ops = or_else(ops, _by_stack(snapshot, dispatched, outermost=True))
+    ops = or_else(_label_stacks(snapshot, called), _label_stacks(snapshot, node))
+    ops = or_else(ops, _label_stacks(snapshot, dispatched, outermost=True))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
     only_python = bool(((clues & FrameHint.PYTHON) != 0).all())
@@ -143,10 +143,10 @@ def _clues(frame: Frame) -> int:
     )
 
 
-def _by_stack(
+def _label_stacks(
     snapshot: Snapshot, say: Callable[[Frame], str | None], *, outermost: bool = False
 ) -> Labels:
-    """Label each stack by its innermost frame that `say` has a text for, or by its outermost."""
+    """Label each stack by its innermost, or outermost, frame for which `say` returns a text."""
     said = label([say(frame) for frame in snapshot.frames])
     codes = np.append(said.codes[snapshot.stack_frames], MISSING)
     count = len(snapshot.stack_frames)

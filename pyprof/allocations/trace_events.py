@@ -54,7 +54,7 @@ def read(path: Path) -> MemoryEvents:
     columns = np.array([values for _, values in rows], np.int64)
     columns = columns.reshape(len(rows), len(MemoryEvents._fields) - 1)
     order = np.argsort(time_ns, kind="stable")
-    return _paired(MemoryEvents(time_ns[order], *columns[order].T))
+    return _make_up_addresses(MemoryEvents(time_ns[order], *columns[order].T))
 
 
 _FIRST_MADE_UP = -10
@@ -66,7 +66,7 @@ def is_synthetic(address: Int64Array) -> Mask:
     return np.asarray(address <= _FIRST_MADE_UP)
 
 
-def _paired(events: MemoryEvents) -> MemoryEvents:
+def _make_up_addresses(events: MemoryEvents) -> MemoryEvents:
     """Make up addresses if older torch wrote none: a free is of the latest live block of its size.
 
     Levels are exact then, but blocks of one size may be confused.

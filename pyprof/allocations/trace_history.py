@@ -128,7 +128,7 @@ def _history(
     )
     labels = {each: said.take(at) for each, said in own._asdict().items()}
     given_back = {each: said.take(freed) for each, said in own._asdict().items()}
-    if earlier := _earlier(events.allocated[rows], size, blocks):
+    if earlier := _bytes_before(events.allocated[rows], size, blocks):
         # a single block of everything that was live all the time, and about which nothing is known
         columns = ([MISSING], [earlier], [BEFORE], [len(rows)], [len(rows)])
         blocks = blocks.plus(Blocks(*(np.array(column, np.int64) for column in columns)))
@@ -164,7 +164,7 @@ _INFERRED = (
 )
 
 
-def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
+def _bytes_before(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
     """Bytes that the allocator had counted before the first event."""
     if allocated[0] < 0:
         return 0
@@ -230,7 +230,7 @@ def sites_at(capture: Capture, time_ns: Int64Array) -> EventContext:
     Raises CaptureError if the capture was recorded at another time.
     """
     _check_overlap(capture, time_ns)
-    thread = _busiest(capture, time_ns)
+    thread = _find_thread(capture, time_ns)
     pids, tids = (
         np.append(ints(capture.threads.column(name)), MISSING)[thread] for name in ("pid", "tid")
     )
@@ -250,7 +250,7 @@ def _check_overlap(capture: Capture, time_ns: Int64Array) -> None:
         )
 
 
-def _busiest(capture: Capture, time_ns: Int64Array) -> Int64Array:
+def _find_thread(capture: Capture, time_ns: Int64Array) -> Int64Array:
     """Return, for each moment, the thread whose innermost range began last; MISSING if none."""
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))

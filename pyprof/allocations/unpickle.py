@@ -248,7 +248,7 @@ def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
     return [row.get(key, absent) for row in rows]
 
 
-def _once(rows: Iterable[Any]) -> None:
+def _refuse_repeats(rows: Iterable[Any]) -> None:
     """Refuse to read the same object twice: a few bytes can stand for millions of blocks."""
     seen: set[int] = set()
     for row in rows:
@@ -261,7 +261,7 @@ _SEGMENT_KEYS = (("address", "address"), ("total_size", "bytes"), ("stream", "st
 
 
 def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
-    _once(block for segment in segments for block in segment["blocks"])
+    _refuse_repeats(block for segment in segments for block in segment["blocks"])
     for key, name in _SEGMENT_KEYS:
         out.add(f"segments.{name}", "q", [segment[key] for segment in segments])
     out.add("segments.allocated_bytes", "q", [s.get("allocated_size", -1) for s in segments])
@@ -301,7 +301,7 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     if len(traces) > MAX_DEVICES:
         raise _RefusedError("has more devices than any machine")
     out = source.out
-    _once(trace for trace in traces if trace or id(trace) in source.taken)
+    _refuse_repeats(trace for trace in traces if trace or id(trace) in source.taken)
     for device, trace in enumerate(traces):
         if type(trace) is not list:
             raise _RefusedError("has events that are not a list")

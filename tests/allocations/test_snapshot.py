@@ -78,14 +78,14 @@ def test_a_file_that_changes_while_it_is_read_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = built.write(tmp_path / "x.pickle", built.training())
-    unpickled = snapshot._unpickled
+    unpickled = snapshot._unpickle
 
     def changing(path: Path) -> memoryview:
         content = unpickled(path)
         built.write(path, built.training(9))
         return content
 
-    monkeypatch.setattr(snapshot, "_unpickled", changing)
+    monkeypatch.setattr(snapshot, "_unpickle", changing)
     done = run("memory", path)
     assert done.code == 0
     assert "the file changed while it was read" in done.stderr
