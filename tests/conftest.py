@@ -110,7 +110,7 @@ def pytest_sessionfinish() -> None:
 def two_workers() -> Iterator[None]:
     """Share two workers among the tests of a module."""
     spawn = multiprocessing.get_context("spawn")
-    own = processes.Processes._started
+    own = processes.Processes._start_pool
 
     def started(executor: processes.Processes, captures: int) -> ProcessPoolExecutor:
         return pool if executor._workers == WORKERS else own(executor, captures)
@@ -121,7 +121,7 @@ def two_workers() -> Iterator[None]:
         ) as pool,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(processes.Processes, "_started", started)
+        patch.setattr(processes.Processes, "_start_pool", started)
         yield
 
 

@@ -171,7 +171,7 @@ def _unpickle(path: Path) -> memoryview:
     program = [sys.executable, "-I", "-S", unpickle.__file__, str(path.absolute())]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
-            child_programs.bound(program),
+            child_programs.bind(program),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -106,7 +106,7 @@ def _by_order(
     there = np.bincount(code_there, minlength=count)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[its]
     there = there[its]
-    nth = _nth(mine) - _skipped(key, other, lane, other_lane)
+    nth = _count_earlier(mine) - _count_skipped(key, other, lane, other_lane)
     order = np.argsort(code_there, kind="stable")
     repeats = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
     turn = np.where(repeats, nth % np.maximum(there, 1), nth)
@@ -116,7 +116,7 @@ def _by_order(
     return place, hit & ((turn != nth) | (lane != partner))
 
 
-def _skipped(
+def _count_skipped(
     key: Int64Array, other: Int64Array, lane: Int64Array, other_lane: Int64Array
 ) -> Int64Array:
     """Return, for each launch here, how many of its key precede the first one profiled.
@@ -148,7 +148,7 @@ def _shift(ours: Int64Array, theirs: Int64Array) -> int:
     Candidates are positions where a sequence of launches of one side occurs on the other.
     """
     shifts = {0, *_candidates(ours, theirs), *(-shift for shift in _candidates(theirs, ours))}
-    return max(shifts, key=lambda shift: (_equal(ours, theirs, shift), -abs(shift), shift))
+    return max(shifts, key=lambda shift: (_count_equal(ours, theirs, shift), -abs(shift), shift))
 
 
 def _candidates(long: Int64Array, short: Int64Array) -> Iterator[int]:
@@ -169,14 +169,14 @@ def _candidates(long: Int64Array, short: Int64Array) -> Iterator[int]:
             at = text.find(sought, at + 1)
 
 
-def _equal(ours: Int64Array, theirs: Int64Array, shift: int) -> int:
+def _count_equal(ours: Int64Array, theirs: Int64Array, shift: int) -> int:
     """Count the equal launches if theirs begin `shift` later than ours."""
     one, other = ours[max(shift, 0) :], theirs[max(-shift, 0) :]
     count = min(len(one), len(other))
     return int((one[:count] == other[:count]).sum())
 
 
-def _nth(key: Int64Array) -> Int64Array:
+def _count_earlier(key: Int64Array) -> Int64Array:
     """Count, for each launch, the earlier ones of its key."""
     order = np.argsort(key, kind="stable")
     starts, _ = distinct(key[order])

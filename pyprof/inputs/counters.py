@@ -54,7 +54,8 @@ def with_counters(records: Records) -> Records:
     kernels = rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
     # launches of a capture, with the sizes that the profiled ones have
     sizes = [
-        _along(records.dictionary(axis.of).take(kernels), axis.dimension) for axis in profiled.axes
+        _sizes_along(records.dictionary(axis.of).take(kernels), axis.dimension)
+        for axis in profiled.axes
     ]
     lane = _lanes(*(records.numpy(name)[kernels] for name in ("device", "pid")))
     ours = Launches(records.dictionary("kLongName").take(kernels), tuple(sizes), lane)
@@ -62,7 +63,7 @@ def with_counters(records: Records) -> Records:
     column, notes = _column(records, kernels, matches, profiled)
     columns = {**records.columns, "counters": column}
     changed = (f"{path.name}: {text}" for text in readers.changed(path, before))
-    unjoined = _unjoined(profiled, matches, path.name)
+    unjoined = _describe_unjoined(profiled, matches, path.name)
     return replace(
         records, columns=columns, warnings=(*records.warnings, *changed, *notes, *unjoined)
     )
@@ -131,7 +132,7 @@ def _lanes(device: Int64Array, pid: Int64Array) -> Int64Array:
     return lane[number]
 
 
-def _along(sizes: DictionaryColumn, dimension: int | None) -> Int64Array:
+def _sizes_along(sizes: DictionaryColumn, dimension: int | None) -> Int64Array:
     """Return the size along an axis, or the product of all three."""
 
     def length(sides: list[int] | None) -> int:
@@ -166,21 +167,21 @@ def _of_source(profiled: _Profiled, source: str) -> Iterator[str | None]:
         yield text and text.replace('"source":"ncu"', f'"source":"{source}"', 1)
 
 
-def _unjoined(profiled: _Profiled, matches: Matches, file: str) -> Iterator[str]:
+def _describe_unjoined(profiled: _Profiled, matches: Matches, file: str) -> Iterator[str]:
     """Report what has no counterpart on the other side."""
     names = profiled.launches.names
     unused = np.flatnonzero(~matches.used)
     if len(unused):
         yield (
             f"{file}: {len(unused):,} of {len(names):,} kernels did not join, for the capture has "
-            f"none, or fewer, of that name, grid and block: {_listed(names.take(unused))}"
+            f"none, or fewer, of that name, grid and block: {_format_names(names.take(unused))}"
         )
     without = int((matches.row == MISSING).sum())
     if without:
         yield f"{without:,} of {len(matches.row):,} kernels of the capture have no counters"
 
 
-def _listed(names: DictionaryColumn) -> str:
+def _format_names(names: DictionaryColumn) -> str:
     counts = Counter(short_name(demangle(names.values[index])) for index in names.index.tolist())
     shown = [f"{name} ({count:,})" for name, count in counts.most_common(_SHOWN)]
     return ", ".join([*shown, "..."] if len(counts) > _SHOWN else shown)

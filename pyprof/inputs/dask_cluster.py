@@ -113,21 +113,21 @@ class Cluster:
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only the final result is fetched."""
-        result: T = self._result(self._reduced(merge, handles))
+        result: T = self._result(self._submit_tree(merge, handles))
         return result
 
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge and finish on the workers; only the final result is fetched."""
-        merged = self._reduced(merge, handles)
-        result: R = self._result(self._later(finish, merged))
+        merged = self._submit_tree(merge, handles)
+        result: R = self._result(self._submit(finish, merged))
         return result
 
-    def _reduced(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
-        return tree(partial(self._later, merge), [handle.value for handle in handles])
+    def _submit_tree(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
+        return tree(partial(self._submit, merge), [handle.value for handle in handles])
 
-    def _later(self, function: Callable[..., object], *arguments: Future) -> Future:
+    def _submit(self, function: Callable[..., object], *arguments: Future) -> Future:
         return self._client.submit(function, *arguments, pure=False, retries=_RETRIES)
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
@@ -137,18 +137,18 @@ class Cluster:
     def _failure(self, future: Future, item: object) -> Failed | None:
         """Return the result of `failure`; killing its workers is a failure, too."""
         try:
-            failed: Failed | None = self._waited(future)
+            failed: Failed | None = self._wait_for(future)
         except KilledWorker:
             return Failed(f"{name_of(item)}: {_ENDS}")
         return failed
 
     def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
         try:
-            return self._waited(future)
+            return self._wait_for(future)
         except KilledWorker:
             raise PyprofError(f"{self._address}: {_ENDS}") from None
 
-    def _waited(self, future: Future) -> Any:  # noqa: ANN401 - as above
+    def _wait_for(self, future: Future) -> Any:  # noqa: ANN401 - as above
         try:
             return future.result()
         except CancelledError:
@@ -170,11 +170,11 @@ def _scheduler(address: str) -> str:
     host_port = get_address_host_port(address)
     if not address.startswith(_OTHER_THAN_TCP):
         socket.create_connection(host_port, _ANSWER_S).close()
-        asyncio.run(_greeted(address))
+        asyncio.run(_check_answer(address))
     return address
 
 
-async def _greeted(address: str) -> None:
+async def _check_answer(address: str) -> None:
     """Check that a scheduler answers: the dashboard, say, accepts connections but never replies.
 
     Raises asyncio.TimeoutError after Dask's connect timeout, which `Client` itself ignores.

@@ -106,7 +106,9 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
     Raises CaptureError if the capture cannot be read, PyprofError if nothing can be written.
     """
     files = files_of(folder)
-    source_of_rank = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
+    source_of_rank = {
+        rank: _identify_source(member.url, pid, kernels_only) for pid, rank in member.ranks
+    }
     rows = {
         rank: _rows(files, part(folder, rank), source) for rank, source in source_of_rank.items()
     }
@@ -157,7 +159,7 @@ def _is_in(url: str, folder: str) -> bool:
     return inner[: len(outer)] == outer and (not more or first.startswith(PARTITION))
 
 
-def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
+def _identify_source(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Return what identifies a capture and the options it is read with."""
     about = [
         names(sanitize.redact_credentials(url))[-1],

@@ -91,10 +91,10 @@ def fetch(url: str) -> Iterator[Path]:
 
 def natural(locations: Iterable[str]) -> list[str]:
     """Sort names as people do: rank10 after rank9."""
-    return sorted(locations, key=_natural)
+    return sorted(locations, key=_natural_key)
 
 
-def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
+def _natural_key(name: str) -> tuple[list[tuple[str, int]], str]:
     parts = NUMBERS.split(name)
     numbers = [int(number[-_DIGITS:]) for number in parts[1::2]] + [-1]
     return list(zip(parts[::2], numbers, strict=True)), name
@@ -128,7 +128,7 @@ def _expand(source: str) -> list[str]:
         if any(name.endswith(SNAPSHOTS) for name in files.listing(location)):
             what = f"holds memory snapshots and no captures; to see them: pyprof memory {source}"
     elif has_magic(source):
-        captures = [url for match in files.glob(location) for url in _matching(files, match)]
+        captures = [url for match in files.glob(location) for url in _captures_at(files, match)]
         what = "matches no capture; check the pattern"
     else:
         raise CaptureError(f"{source}: no such file; check the path")
@@ -152,7 +152,7 @@ def _remember(files: FileSystem, source: str) -> None:
     )
 
 
-def _matching(files: FileSystem, match: str) -> list[str]:
+def _captures_at(files: FileSystem, match: str) -> list[str]:
     if names(match)[-2:-1] == [settings.CAPTURE_TRACES]:
         return []  # graph captures: part of the capture beside that folder
     if files.is_folder(match):

@@ -88,9 +88,9 @@ def _files(source: str) -> list[Path]:
 
 
 def _may_have_events(path: Path) -> bool:
-    """Whether memory may have been recorded, by the head of a trace; by its text, if that lacks it.
+    """Whether memory may have been recorded, by a trace's header or, if that lacks it, its text.
 
-    Parsing the events to find none would take as long as reading the trace did.
+    Parsing all events, only to find none of memory, would take as long as reading the trace.
     """
     head = kineto.opening(path)
     if head.lstrip()[:1] != b"{":

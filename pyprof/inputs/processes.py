@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 T = TypeVar("T")
 
-_TRIES = 2
-"""Retries, alone, of an item whose process died."""
+_RETRIES = 2
+"""Retries of an item whose process died, with no other item at work."""
 
 
 class Processes(InProcess):
@@ -76,16 +76,16 @@ class Processes(InProcess):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; if strict, stop at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        with self.collecting(items, results, label) as keep, self._ended_by_errors():
+        with self.collecting(items, results, label) as keep, self._terminate_on_error():
             work = partial(_try_item, Carried(function))
-            for number in self._lost(work, items, range(len(items)), keep):
+            for number in self._map_in_pool(work, items, range(len(items)), keep):
                 self._close()  # a process that is alone has all memory
-                tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
+                tries = (self._map_in_pool(work, items, [number], keep) for _ in range(_RETRIES))
                 if all(tries):
                     keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
         return self.handles(items, results)
 
-    def _lost(
+    def _map_in_pool(
         self,
         work: Callable[[A], T | Failed],
         items: Sequence[A],
@@ -100,7 +100,7 @@ class Processes(InProcess):
         while waiting or running:
             try:
                 while waiting and len(running) < self._workers:
-                    pool = self._started(len(items))
+                    pool = self._start_pool(len(items))
                     with _uninterrupted():  # submitting is what starts processes
                         future = pool.submit(work, items[waiting[0]])
                     running[future] = waiting.popleft()
@@ -115,7 +115,7 @@ class Processes(InProcess):
                 running.clear()
         return lost
 
-    def _started(self, captures: int) -> ProcessPoolExecutor:
+    def _start_pool(self, captures: int) -> ProcessPoolExecutor:
         """Return a pool with enough processes for `captures` captures."""
         size = min(self._workers, captures)
         if self._pool is None or self._size < size:
@@ -139,7 +139,7 @@ class Processes(InProcess):
             self._pool = None
 
     @contextmanager
-    def _ended_by_errors(self) -> Iterator[None]:
+    def _terminate_on_error(self) -> Iterator[None]:
         """Terminate the processes if the work is abandoned: they would finish useless work."""
         try:
             yield

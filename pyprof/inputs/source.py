@@ -76,13 +76,13 @@ def load(
     memory. Rows of a set's capture have their rank. Raises PyprofError if the file cannot be used,
     as `pyprof.load` does, or if `override` names an unknown device.
     """
-    source = _opened(item, override, begin, host=host, raw=True)
+    source = _read_item(item, override, begin, host=host, raw=True)
     begin("costing")
     _ = source.table.costs  # kept by the table
     return source
 
 
-def _opened(
+def _read_item(
     item: Item,
     override: Override | None,
     begin: Callable[[str], object] = str,
@@ -133,7 +133,7 @@ def map_reduce(
     """
     chosen = items(paths, executor)
     if len(chosen) == 1:
-        source = _opened(chosen[0], override, begin, host=host)
+        source = _read_item(chosen[0], override, begin, host=host)
         begin("adding up")
         return summarise(source)
     work = partial(_summary, summarise=summarise, override=override, host=host)
@@ -143,4 +143,4 @@ def map_reduce(
 def _summary(
     item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
 ) -> T:
-    return summarise(_opened(item, override, host=host))
+    return summarise(_read_item(item, override, host=host))

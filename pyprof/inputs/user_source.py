@@ -48,7 +48,7 @@ class Sources:
         """The lines of a captured file, read once; [] if it is not found."""
 
     def find(self, path: str) -> Path | None:
-        """Find a captured file: by its own path, else the one whose path has the longest same end.
+        """Find a captured file: by its own path, else by the longest ending in common with it.
 
         None if there is no Python file of that name, if several agree equally well, or if the best
         one lies in another folder: many projects have a `utils.py`. Also if a link leads out of the
@@ -56,7 +56,7 @@ class Sources:
         """
         if not path.endswith(".py") or _of_device(Path(path)):
             return None
-        file = self._in_place(path) or self._alike(path)
+        file = self._in_place(path) or self._find_by_ending(path)
         if file is not None:
             overwrite_guard.current().reads([str(file)])
         return file
@@ -79,7 +79,7 @@ class Sources:
                 return file
         return None
 
-    def _alike(self, path: str) -> Path | None:
+    def _find_by_ending(self, path: str) -> Path | None:
         parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
         candidates = self._by_name.get(parts[-1] if parts else "", [])
         counts = [_common_ending(candidate.parts, parts) for candidate in candidates]

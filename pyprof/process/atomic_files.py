@@ -56,7 +56,7 @@ def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
     parent = inside or path.absolute().parent
     remove_stale(parent / path.name)
     with tempfile.TemporaryDirectory(prefix=prefix(path), dir=parent) as name:
-        handle = _opened(name)
+        handle = _open_to_lock(name)
         try:
             if handle is not None:
                 try_lock(handle)
@@ -88,7 +88,7 @@ def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
         age_s = time.time() - draft.lstat().st_mtime
         if age_s < young_s or draft.is_symlink():
             return
-        handle = _opened(str(draft))
+        handle = _open_to_lock(str(draft))
         try:
             locked = None if handle is None else try_lock(handle)
         finally:
@@ -98,7 +98,7 @@ def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
-def _opened(name: str) -> int | None:
+def _open_to_lock(name: str) -> int | None:
     """Open a file or a folder to lock it; None if folders cannot be opened."""
     try:
         return os.open(name, os.O_RDONLY)

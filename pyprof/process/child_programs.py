@@ -14,10 +14,10 @@ _SET_SIGNAL_OF_PARENTS_DEATH = 1
 """Linux's PR_SET_PDEATHSIG."""
 
 
-def bound(command: Sequence[str], *, hangup: bool = True) -> list[str]:
-    """Return a command line for the same program, which gets SIGTERM when this process ends.
+def bind(command: Sequence[str], *, hangup: bool = True) -> list[str]:
+    """Return a command line by which the program gets SIGTERM when this process ends.
 
-    Only Linux can do that; elsewhere the line stays as it is. Without `hangup` the program survives
+    Only Linux can do that; elsewhere the line is unchanged. Without `hangup` the program survives
     the closing of the terminal.
     """
     if sys.platform != "linux" or not sys.executable:

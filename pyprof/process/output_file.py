@@ -51,7 +51,7 @@ def open_output(target: str) -> Iterator[BinaryIO]:
         output_guard.check_writable(target)  # again: it may have appeared since
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise _write_error(target, error) from None
     finally:
         with signals.postponed():
             if name is not None:
@@ -105,7 +105,7 @@ def output_format(target: str, *suffixes: str, option: str = "") -> str:
     if suffix in {"", "txt"}:
         return ""
     if suffix not in suffixes:
-        raise _misnamed(target, "txt", *suffixes)
+        raise _wrong_suffix_error(target, "txt", *suffixes)
     return suffix
 
 
@@ -119,7 +119,7 @@ def optional_format(target: str, *suffixes: str, text: bool = True, option: str 
     suffix = _suffix(target)
     others = _OTHERS if text else {*_OTHERS, "txt"}
     if suffix in others and suffix not in suffixes and not _is_stream(Path(target)):
-        raise _misnamed(target, *(["txt"] if text else []), *suffixes)
+        raise _wrong_suffix_error(target, *(["txt"] if text else []), *suffixes)
     form = suffix if suffix in suffixes else ""
     if option and form not in {"", option}:
         raise click.UsageError(f"--{option} does not write {target!r}: leave out --{option}, or"
@@ -131,7 +131,7 @@ def _suffix(target: str) -> str:
     return Path(target).suffix.lower().removeprefix(".")
 
 
-def _misnamed(target: str, *suffixes: str) -> click.BadParameter:
+def _wrong_suffix_error(target: str, *suffixes: str) -> click.BadParameter:
     there = ", ".join(f".{name}" for name in suffixes)
     return click.BadParameter(
         f"{target!r} must end in one of {there}, which this command writes", param_hint="'-o'"
@@ -159,7 +159,7 @@ def _stream(target: str) -> Iterator[BinaryIO]:
     except OSError as error:
         if target == STDOUT:
             stdio.silence(sys.stdout)
-        raise _unwritable("stdout" if target == STDOUT else target, error) from None
+        raise _write_error("stdout" if target == STDOUT else target, error) from None
 
 
 def _permissions(path: Path) -> int:
@@ -171,7 +171,7 @@ def _permissions(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _unwritable(target: str, error: OSError | int) -> PyprofError:
+def _write_error(target: str, error: OSError | int) -> PyprofError:
     cause = os.strerror(error) if isinstance(error, int) else error.strerror or error
     return PyprofError(f"{target}: {cause}; choose another place with -o")
 
@@ -183,15 +183,15 @@ def check_location(target: str) -> None:
         if sys.stdout is None:
             raise PyprofError(_CLOSED)
     elif path.is_dir():
-        raise _unwritable(target, errno.EISDIR)
+        raise _write_error(target, errno.EISDIR)
     elif path.is_symlink():  # a link to itself
-        raise _unwritable(target, errno.ELOOP)
+        raise _write_error(target, errno.ELOOP)
     elif not path.parent.exists():
-        raise _unwritable(target, errno.ENOENT)
+        raise _write_error(target, errno.ENOENT)
     elif not path.parent.is_dir():
-        raise _unwritable(target, errno.ENOTDIR)
+        raise _write_error(target, errno.ENOTDIR)
     elif not (_is_stream(path) or os.access(path.parent, os.W_OK | os.X_OK)):
-        raise _unwritable(target, errno.EACCES)
+        raise _write_error(target, errno.EACCES)
 
 
 _CLOSED = "stdout is closed; name a file with -o"

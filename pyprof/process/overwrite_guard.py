@@ -61,7 +61,7 @@ class Guard:
             status = _stat(0 if place == STDIN else place)
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
-                self.belonging |= dict.fromkeys(_belonging(place), place)
+                self.belonging |= dict.fromkeys(_files_of(place), place)
                 self._with_captures(place)
         if self.target is not None:
             self._check_not_input(self.target)
@@ -142,7 +142,7 @@ def _stat(place: str | int) -> os.stat_result | None:
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _belonging(place: str) -> list[str]:
+def _files_of(place: str) -> list[str]:
     """Return the paths of files that belong to a file, with links resolved."""
     if place == STDIN:
         return []

@@ -56,7 +56,7 @@ def export(path: Path) -> Iterator[Path]:
         )
     with scratch.directory() as folder:
         exported = folder / "report.sqlite"
-        command = child_programs.bound([tool, *_COMMAND[1:], str(exported), str(path.absolute())])
+        command = child_programs.bind([tool, *_COMMAND[1:], str(exported), str(path.absolute())])
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )

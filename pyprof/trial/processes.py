@@ -49,7 +49,7 @@ def perform(
     program = [sys.executable, "-m", "pyprof.trial.script.child", str(paths.request)]
     with paths.log.open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - the user's own script
-            child_programs.bound(program),
+            child_programs.bind(program),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

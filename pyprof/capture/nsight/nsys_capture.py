@@ -204,7 +204,7 @@ def _no_work(request: Request, launched: int) -> str:
 
 def _export(nsys: str, report: Path, database: Path) -> None:
     line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
-    subprocess.run(child_programs.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
+    subprocess.run(child_programs.bind([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
 
 
 _NODES = "CUDA_GRAPH_NODE_EVENTS"

@@ -50,7 +50,7 @@ def wait(line: Sequence[str], files: Files) -> int:
     the terminal has already reached both.
     """
     try:
-        process = subprocess.Popen(child_programs.bound(line, hangup=not hangs_up()))  # noqa: S603 - the user's command
+        process = subprocess.Popen(child_programs.bind(line, hangup=not hangs_up()))  # noqa: S603 - the user's command
     except OSError as error:
         raise PyprofError(f"{line[0]}: {error.strerror}") from error
     noted: list[int] = []
