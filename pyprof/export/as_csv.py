@@ -34,11 +34,11 @@ def _format_lists(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         return column
     lists = column.combine_chunks()
     if pa.types.is_list(lists.type.value_type):
-        return _joined(lists, _joined(lists.values, lists.values.values, "x"), " ")
-    return _joined(lists, lists.values, " ")
+        return _join_items(lists, _join_items(lists.values, lists.values.values, "x"), " ")
+    return _join_items(lists, lists.values, " ")
 
 
-def _joined(lists: pa.ListArray, values: pa.Array, separator: str) -> pa.Array:
+def _join_items(lists: pa.ListArray, values: pa.Array, separator: str) -> pa.Array:
     texts = pc.fill_null(values.cast(pa.string()), "")
     text_lists = pa.ListArray.from_arrays(lists.offsets, texts, mask=lists.is_null())
     return pc.binary_join(text_lists, separator)

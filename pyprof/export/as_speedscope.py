@@ -112,7 +112,7 @@ def _profiles(
     source: Source, row_stacks: DictionaryColumn, numbered: list[list[int]]
 ) -> Iterator[dict[str, Any]]:
     records = source.table.records
-    since = _since(records)
+    since = _start_in_window(records)
     for stream in streams(records):
         for window, rows in _windows(records, in_order(records, stream)):
             stack = row_stacks.index[rows]
@@ -123,13 +123,13 @@ def _profiles(
             idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
             both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
             stack, weight = both, np.stack([idle, weight], axis=1).reshape(-1)
-            stack, weight = _runs(stack, weight)
+            stack, weight = _join_equal(stack, weight)
             samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
             name = f"{stream.label}, window {window}" if window >= 0 else stream.label
             yield _profile(name, samples, weight)
 
 
-def _since(records: Records) -> Int64Array | None:
+def _start_in_window(records: Records) -> Int64Array | None:
     """Return each row's start relative to its window of the capture; None without times."""
     if "start" not in records.columns:
         return None
@@ -161,7 +161,7 @@ def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[st
     }
 
 
-def _runs(stack: IntArray, weight: Int64Array) -> tuple[IntArray, Int64Array]:
+def _join_equal(stack: IntArray, weight: Int64Array) -> tuple[IntArray, Int64Array]:
     """Join neighbours with the same stack, and drop those without a duration."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]

@@ -175,7 +175,7 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     op = encode(table.dictionary_array("op"))
     for track in tracks:
         runs = _runs(table, in_order(table.records, track.stream), path_of, op.index)
-        for level, name, start, end in _nested(runs, paths, [*op.values, None]):
+        for level, name, start, end in _nested_slices(runs, paths, [*op.values, None]):
             yield event(ph="X", cat=level, name=name, pid=track.pid, tid=track.tid + _ABOVE,
                         ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
 
@@ -209,7 +209,7 @@ def _runs(table: Table, rows: Int64Array, path: IntArray, op: IntArray) -> Itera
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _nested(
+def _nested_slices(
     runs: Iterable[_Run], paths: list[tuple[str, ...]], ops: list[str | None]
 ) -> Iterator[tuple[str, str, int, int]]:
     """Join runs of one window and layer; yield category, name, start and end of each slice."""

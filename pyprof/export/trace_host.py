@@ -96,7 +96,7 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
             cat=dictionary(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
             name=dictionary(name.dictionary.to_pylist(), ints(name.indices)),
             corr=numbers_or_null(table.column("corr").combine_chunks()),
-            **_where(capture, table, begin_ns),
+            **_track_and_time(capture, table, begin_ns),
         )
 
 
@@ -126,7 +126,7 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
     if not closed.num_rows:
         return
     texts = read_texts(closed)
-    shown = [*map(_shown, texts.statements)]
+    shown = [*map(_category_and_name, texts.statements)]
     cat = np.array([entry is not None for entry in shown], bool)[texts.code]
     free = ints(closed.column("style")) == schema.FREE
     for rows, free_style in ((cat & ~free, False), (cat & free, True)):
@@ -137,15 +137,15 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
                 "cat": dictionary([entry[0] if entry else "" for entry in shown], code),
                 "name": dictionary([entry[1] if entry else "" for entry in shown], code),
             }
-            where = _where(capture, chosen, begin_ns)
+            where = _track_and_time(capture, chosen, begin_ns)
             yield from (
-                _free(chosen, labels, where, begin_ns)
+                _async_slices(chosen, labels, where, begin_ns)
                 if free_style
                 else (fill(_RANGE, **labels, **where),)
             )
 
 
-def _free(
+def _async_slices(
     chosen: pa.Table, labels: dict[str, pa.Array], where: dict[str, pa.Array], begin_ns: int
 ) -> Iterator[pa.Array]:
     """Write ranges that need not nest as asynchronous ones, each with an id."""
@@ -156,7 +156,7 @@ def _free(
         yield fill(_FREE.replace("$phase", phase), **labels, **place, ts=time, id=number)
 
 
-def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:
+def _track_and_time(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:
     thread = ints(table.column("thread"))
     start, end = ints(table.column("start")), ints(table.column("end"))
     return {
@@ -167,7 +167,7 @@ def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Arr
     }
 
 
-def _shown(said: Statement) -> tuple[str, str] | None:
+def _category_and_name(said: Statement) -> tuple[str, str] | None:
     """Return the category and name of a range; None for stacks and texts kept for parsing."""
     if said.kind in (Kind.TRACE, Kind.MODULE):
         return None

@@ -42,7 +42,7 @@ def tables(table: Table) -> Iterator[pa.Table]:
     return _decode_slices(_compact(table))
 
 
-def _keep(source: Source, file: BinaryIO) -> None:
+def _write_rows(source: Source, file: BinaryIO) -> None:
     """Write the rows of a capture, to be read by `_renumbered_tables`."""
     rows = _compact(with_steps(source))
     with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
@@ -62,10 +62,10 @@ def _read(path: Path) -> pa.Table:
 
 def _compact(table: Table) -> pa.Table:
     """Return columns with dictionary-encoded texts and lists: formatted ones are large."""
-    return as_arrow(table, _recorded, _held_values)
+    return as_arrow(table, _recorded_column, _held_values)
 
 
-def _recorded(records: Records, name: str) -> pa.Array:
+def _recorded_column(records: Records, name: str) -> pa.Array:
     is_text = pa.types.is_string(schema.PARQUET.field(name).type)
     return records.dictionary(name).dictionary_array() if is_text else encoded_column(records, name)
 
@@ -161,7 +161,7 @@ def _ranks(
     executor: Executor,
     options: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    keep = exporter.write if exporter.KIND == "events" else _keep
+    keep = exporter.write if exporter.KIND == "events" else _write_rows
     # beside the target, which workers on other machines may see, too
     with atomic_files.temp_directory(target) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)

@@ -112,15 +112,15 @@ def _plain(value: object, kind: object) -> Value:
 
 def decode_trace(text: str) -> tuple[str, ...]:
     """Return the `file:line` frames of a trace marker, outermost first; () for any other text."""
-    return _listed(text, "traceMarker")
+    return _texts_under(text, "traceMarker")
 
 
 def decode_functions(text: str) -> tuple[str, ...]:
     """Return the function names of a trace marker's frames, if it has them; else ()."""
-    return _listed(text, "functions")
+    return _texts_under(text, "functions")
 
 
-def _listed(text: str, key: str) -> tuple[str, ...]:
+def _texts_under(text: str, key: str) -> tuple[str, ...]:
     data = _literal(text)
     listed = data.get(key) if isinstance(data, dict) else None
     if not isinstance(listed, (list, tuple)):
@@ -174,21 +174,20 @@ def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, 
     if not isinstance(sizes, list):
         return (), {}, False
     dtypes, strides, inputs = (
-        _padded(_literal(fields.get(key, "")), len(sizes))
-        for key in ("dtypes", "strides", "inputs")
+        _pad(_literal(fields.get(key, "")), len(sizes)) for key in ("dtypes", "strides", "inputs")
     )
     described = zip(sizes, dtypes, strides, inputs, strict=True)
     return tuple(_aten_value(*entry) for entry in described), {}, True
 
 
-def _padded(values: object, length: int) -> list[Any]:
+def _pad(values: object, length: int) -> list[Any]:
     items = list(values) if isinstance(values, (list, tuple)) else []
     return items[:length] + [None] * (length - len(items))
 
 
 def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> Value:
     if isinstance(size, list) and size and all(isinstance(part, list) for part in size):
-        dtypes, strides = _padded(dtype, len(size)), _padded(stride, len(size))
+        dtypes, strides = _pad(dtype, len(size)), _pad(stride, len(size))
         return tuple(_aten_value(*part, None) for part in zip(size, dtypes, strides, strict=True))
     dtype_name = dtype if isinstance(dtype, str) else ""
     if _sizes_like(size) and (size or _DTYPE.fullmatch(dtype_name)):
@@ -224,7 +223,7 @@ def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be an
     """Return the value of a Python literal, or of JSON; None for any other text."""
     if not text or _too_deep(text):
         return None
-    if (quick := _quick(text)) is not None:
+    if (quick := _parse_as_json(text)) is not None:
         return quick
     try:
         with warnings.catch_warnings():
@@ -249,7 +248,7 @@ _DEEPEST = 64
 _BRACKETS = re.compile(r"[\[\](){}]")
 
 
-def _quick(text: str) -> Any:  # noqa: ANN401 - as above
+def _parse_as_json(text: str) -> Any:  # noqa: ANN401 - as above
     """Parse literals that are also JSON, ten times as fast; None for any other text."""
     if text[0] != "[" or '"' in text or "\\" in text:  # which Python spells otherwise
         return None

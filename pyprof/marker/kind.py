@@ -84,11 +84,11 @@ def classify(text: str) -> Kind:
     if text.startswith((STEP_OF, "Optimizer.zero_grad#", CLOSURE)):
         return Kind.OPTIMIZER
     if _SEQ.search(text):
-        return Kind.SEQ if _is_torch_range(text) else _named(text.split(", ", 1)[0])
-    return Kind.SEQ if _BARE_SEQ.match(text) else _named(text)
+        return Kind.SEQ if _is_torch_range(text) else _classify_name(text.split(", ", 1)[0])
+    return Kind.SEQ if _BARE_SEQ.match(text) else _classify_name(text)
 
 
-def _named(name: str) -> Kind:
+def _classify_name(name: str) -> Kind:
     """Return the kind of a range that is only a name."""
     if not name.strip() or name == STEP_END or (_NAMES.match(name) is not None):
         return Kind.CONTEXT

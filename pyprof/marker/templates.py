@@ -63,7 +63,7 @@ def split(texts: pa.Array) -> pa.StructArray:
     op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
     inputs, inputs_at = _inputs(encoded.dictionary, np.where(op_at.there, op_id, 0), bounds)
     parts = (
-        _without(bounds, data, (*seq_at, *op_at, *inputs_at)).dictionary_encode(),
+        _cut_out(bounds, data, (*seq_at, *op_at, *inputs_at)).dictionary_encode(),
         pa.array(seq, mask=~seq_at.there),
         pa.array(op_id, mask=~op_at.there),
         inputs,
@@ -148,7 +148,7 @@ def _inputs(
     return column, _Extent(end - length, end)
 
 
-def _without(
+def _cut_out(
     bounds: Int64Array, data: NDArray[np.uint8], cuts: Sequence[Int64Array]
 ) -> pa.StringArray:
     """Cut parts out of all texts: each begins at one of the cuts, and ends at the next."""
@@ -210,7 +210,7 @@ def pieces_of(
         middle,
         string_concat.per_row(op_id.cast(pa.string())),
         tail,
-        *_spelt_inputs(op_id, inputs),
+        *_format_inputs(op_id, inputs),
     ]
 
 
@@ -224,7 +224,7 @@ def length(numbered: pa.StructArray) -> int:
     )
 
 
-def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[StringPart]:
+def _format_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[StringPart]:
     """Format the ids of the ops that made the inputs of each op."""
     if inputs.null_count == len(inputs):
         return

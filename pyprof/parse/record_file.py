@@ -28,7 +28,13 @@ from pyprof.readers import refusals
 from pyprof.readers.encodings import utf8
 from pyprof.records import parquet
 from pyprof.records.record_check import plausible_records
-from pyprof.records.records import DictionaryColumn, Records, apart, concat_dictionaries, encode
+from pyprof.records.records import (
+    DictionaryColumn,
+    Records,
+    concat_dictionaries,
+    encode,
+    split_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -209,7 +215,7 @@ def _compact(name: str, column: pa.Array) -> Column:
     if repeats and name != "seqMarker":
         return encode(column)
     column.validate(full=True)  # Arrow's JSON reader accepts invalid UTF-8
-    return apart(column) if repeats else column
+    return split_numbers(column) if repeats else column
 
 
 def _concatenate(batches: list[dict[str, Column]]) -> Records:

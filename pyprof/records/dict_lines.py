@@ -87,13 +87,13 @@ def _lines(spellers: Sequence[Speller], start: int, rows: int) -> list[memoryvie
 
 
 def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
-    """Combine a group of adjacent string parts into one speller; return spellers as they are."""
+    """Combine adjacent string parts into one speller; a group of spellers stays as it is."""
     spellers = [part for part in parts if not isinstance(part, StringPart)]
     return spellers or [_combine([part for part in parts if isinstance(part, StringPart)])]
 
 
 def _combine(parts: Sequence[StringPart]) -> Speller:
-    """Combine formatters of adjacent parts, so that each combination is formatted once."""
+    """Combine adjacent parts, so that each combination of their values is formatted once."""
     first, number = combinations(*(part.index for part in parts))
     if len(first) <= _MAX_DISTINCT:
         texts, narrow = _joined(parts, first), number.astype(_NARROW)
@@ -143,7 +143,7 @@ def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
 def _lists(
     key: str, quote: str, values: pa.ListArray, spell_items: Callable[[pa.Array], list[StringPart]]
 ) -> Iterator[Speller | StringPart]:
-    """Spell lists, with the pieces that `spell_items` returns for each item, without quotes."""
+    """Format lists; `spell_items` formats their items, without quotes, in parts to be joined."""
     begin = pa.array([f"{key}[]", f"{key}[{quote}"])
     between = pa.array([f"{quote}, {quote}", f"{quote}]"])
     length = pc.list_value_length(values).fill_null(-1).to_numpy()

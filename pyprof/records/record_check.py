@@ -46,7 +46,7 @@ def plausible_records(source: str, records: Records) -> Records:
     }
     records, twice = _drop_duplicates(replace(records, columns={**records.columns, **pieces}))
     ran = _spans(records)
-    wrong = _impossible(records, ran)
+    wrong = _find_impossible(records, ran)
     gone = validate.any_of(wrong, records.rows)
     if records.rows and gone.all():
         raise RecordsError(validate.no_valid_time_message(source, wrong, records.rows))
@@ -73,7 +73,7 @@ def _drop_duplicates(records: Records) -> tuple[Records, int]:
     """Keep one of several equal rows; rows without a start are never equal."""
     if "start" not in records.columns:
         return records, 0
-    keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
+    keys = {name: _without_values(records, name) for name in ("start", *_KEYS) if name != "name"}
     table = pa.table({**keys, "name": records.dictionary("kLongName").index})
     distinct_rows, twice = validate.drop_duplicates(
         table.append_column("row", [np.arange(records.rows)]), _KEYS
@@ -81,7 +81,7 @@ def _drop_duplicates(records: Records) -> tuple[Records, int]:
     return (records.take(np.asarray(distinct_rows.column("row"))) if twice else records), twice
 
 
-def _plain(records: Records, name: str) -> pa.Array:
+def _without_values(records: Records, name: str) -> pa.Array:
     column = records.columns.get(name)
     return pa.array(column.index) if isinstance(column, DictionaryColumn) else records.arrow(name)
 
@@ -104,7 +104,7 @@ def _spans(records: Records) -> Spans:
     )
 
 
-def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
+def _find_impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     start, end, duration = (
         validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )

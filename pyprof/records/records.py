@@ -141,7 +141,7 @@ class Records:
         if "seqTemplate" in self.columns:
             return self.dictionary("seqTemplate")
         column = self.template_lists("seqMarker")
-        column = apart(self.arrow("seqMarker")) if column is None else column
+        column = split_numbers(self.arrow("seqMarker")) if column is None else column
         return encode(_map_texts(column, lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
@@ -161,10 +161,10 @@ class Records:
         elif name == "end" and "start" in self.columns:
             column = pc.coalesce(column, pa.array(self.numpy("start")))
         elif name == "start" and column.null_count < len(column):
-            column = pc.coalesce(column, self._about(column))
+            column = pc.coalesce(column, self._approximate_start(column))
         return np.asarray(column.fill_null(absent).to_numpy())
 
-    def _about(self, start: pa.Array) -> pa.Array:
+    def _approximate_start(self, start: pa.Array) -> pa.Array:
         """When each row was launched, or the first row began; within the known starts."""
         bounds = pc.min_max(start).as_py()
         launch = self.arrow("launch")
@@ -214,7 +214,7 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies
 
 
-def apart(column: pa.Array) -> pa.Array:
+def split_numbers(column: pa.Array) -> pa.Array:
     """Convert lists of texts to `NUMBERED`."""
     return _map_texts(column, texts_with_numbers.split)
 

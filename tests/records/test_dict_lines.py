@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyprof import schema, string_concat
 from pyprof.parse import record_file
 from pyprof.records import dict_lines, parquet
-from pyprof.records.records import DictionaryColumn, Records, apart, encode
+from pyprof.records.records import DictionaryColumn, Records, encode, split_numbers
 from pyprof.string_concat import StringPart
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
@@ -119,7 +119,7 @@ def test_columns_with_one_value_and_nulls() -> None:
 
 def test_texts_kept_without_their_numbers_are_written_whole() -> None:
     texts = [["aten::mm, seq = 3, op_id = 4, sizes = [[2]]", 'a"b\\é'], [], ["", "x"]]
-    column = apart(pa.array(texts, pa.list_(pa.string())))
+    column = split_numbers(pa.array(texts, pa.list_(pa.string())))
     lines = record_lines(Records(len(texts), {"seqMarker": column}))
     assert [json.loads(line).get("seqMarker") for line in lines] == texts
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.records import parquet
-from pyprof.records.records import DictionaryColumn, Records, apart
+from pyprof.records.records import DictionaryColumn, Records, split_numbers
 
 ROWS = 3000
 FIRST = np.arange(ROWS)
@@ -26,7 +26,7 @@ def records() -> Records:
         {
             "kShortName": DictionaryColumn(FIRST % 7, [f"k{number}" for number in range(7)]),
             "kDuration": pa.array(FIRST * 7919 % 1000),
-            "seqMarker": apart(pa.array(map(texts, range(ROWS)), pa.list_(pa.string()))),
+            "seqMarker": split_numbers(pa.array(map(texts, range(ROWS)), pa.list_(pa.string()))),
             "seqId": pa.array([[row] * (row % 3) for row in range(ROWS)], pa.list_(pa.int64())),
             "grid": DictionaryColumn(FIRST % 3 - 1, [[1, 2, 3], []]),
             "start": pa.array(FIRST * 10, mask=FIRST == 5),
