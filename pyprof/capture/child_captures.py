@@ -140,20 +140,20 @@ def _read_report(folder: Path, number: int) -> str | None:
 def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
     if written:
         owns = "has its" if len(written) == 1 else "have their"
-        yield f"{_started(len(written))} {owns} own capture"
+        yield f"{_count_text(len(written))} {owns} own capture"
     if ended:
         yield (
-            f"{_started(ended)} left no capture: ended from outside, or still running; let each "
-            "return, and join() it"
+            f"{_count_text(ended)} left no capture: ended from outside, or still running; let "
+            "each return, and join() it"
         )
     if late:
         yield (
-            f"{_started(late)} imported torch too late to be captured; import it at the top of the "
-            "script"
+            f"{_count_text(late)} imported torch too late to be captured; import it at the top "
+            "of the script"
         )
 
 
-def _started(count: int) -> str:
+def _count_text(count: int) -> str:
     return f"{counted(count, 'process')} that the script started"
 
 

@@ -85,7 +85,7 @@ class Ending:
 
     def finish(self, show: Show) -> None:
         """Wait and call them; `show` prints an error, and the next one follows, as in Python."""
-        with _executors_shut() as wait_for_executors:
+        with _shut_executors() as wait_for_executors:
             try:
                 wait_for_executors()
                 mine = {*self._threads, threading.current_thread()}
@@ -122,7 +122,7 @@ _EXECUTORS = (
 
 
 @contextmanager
-def _executors_shut() -> Iterator[Callable[[], None]]:
+def _shut_executors() -> Iterator[Callable[[], None]]:
     """Yield a function that waits for executors and shuts them down, until the `with` ends."""
     shut: list[tuple[Any, str]] = []
 

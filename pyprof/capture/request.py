@@ -119,7 +119,7 @@ def rank() -> int | None:
     return None
 
 
-def ranked(name: str) -> str:
+def add_rank(name: str) -> str:
     """Append the rank to a file name, if there is one: each rank writes its own."""
     own_rank = rank()
     return name if own_rank is None else f"{name}.rank{own_rank}"
@@ -139,7 +139,7 @@ def set_aside(capture: Path, began_s: float) -> str:
         snapshot.rename(old)
     except OSError:
         return ""
-    return f"{shown(snapshot)} was of an earlier run: it is {shown(old)} now"
+    return f"{relative_to_here(snapshot)} was of an earlier run: it is {relative_to_here(old)} now"
 
 
 def make_room_for_snapshot(capture: Path) -> None:
@@ -177,7 +177,7 @@ class Request:
         command = shlex.join(self.target.command())
         return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"
 
-    def nothing(self) -> str:
+    def why_nothing(self) -> str:
         """Return why nothing was recorded, and what to do."""
         if self.steps is not None:
             return (
@@ -237,7 +237,7 @@ class Outcome:
         return self.code or int(not self.captures)
 
 
-def shown(path: Path) -> Path:
+def relative_to_here(path: Path) -> Path:
     """Return an absolute path relative to the current folder, if it is inside."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -80,7 +80,7 @@ def _inspect(name: str) -> tuple[Capture, str, list[str]]:
 
     with fetch(name) as path:
         capture = read(path)
-        return capture, name, [*find_pitfalls(capture), *database.private(path)]
+        return capture, name, [*find_pitfalls(capture), *database.private_content(path)]
 
 
 def _report_lines(name: str) -> list[str]:

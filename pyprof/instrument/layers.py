@@ -86,7 +86,7 @@ class Names:
         self.outermost: dict[int, ModuleName] = {}
         """Modules called from outside any forward."""
         self._held: Any = WeakIdKeyDictionary()
-        """Whether another module took a module in, of those seen as holder or as part."""
+        """By module that took another in, or was taken in: whether it was taken in."""
         self._parents: Any = WeakIdKeyDictionary()
         self._parentless: set[type[Module]] = set()
         """Classes of modules for which a search found no parent: a function that makes its loss or
@@ -103,7 +103,7 @@ class Names:
         return known.get(id(module)) or self._find(module, caller, known)
 
     def note_part(self, holder: Module, name: str, part: Module | None) -> None:
-        """Note that a module took in another: one that holds parts and is none needs no search."""
+        """Note that a module took in another: one that was not taken in itself needs no search."""
         del name
         if part is not None and not torch.compiler.is_dynamo_compiling():
             self._held[part] = True

@@ -78,10 +78,12 @@ def wrap_call_sites(patches: Patches) -> None:
     Their work is launched from C++, by no wrapped op.
     """
     engine = "_engine_run_backward"  # what every way to start a backward pass calls
-    patches.replace(torch.autograd, engine, _placed(getattr(torch.autograd, engine)))
-    patches.replace(Function, "apply", classmethod(_placed(_function_of(vars(Function)["apply"]))))
+    patches.replace(torch.autograd, engine, _wrap_in_trace(getattr(torch.autograd, engine)))
+    patches.replace(
+        Function, "apply", classmethod(_wrap_in_trace(_function_of(vars(Function)["apply"])))
+    )
     for compiled in (torch._C.ScriptFunction, torch._C.ScriptMethod):  # noqa: SLF001 - their classes
-        patches.replace(compiled, "__call__", _placed(compiled.__call__))
+        patches.replace(compiled, "__call__", _wrap_in_trace(compiled.__call__))
 
 
 def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - written in C from torch 2.15 on
@@ -96,7 +98,7 @@ def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - written i
     return functools.update_wrapper(call, method)
 
 
-def _placed(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_in_trace(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original

@@ -118,9 +118,9 @@ def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:
         base.execute("CREATE TABLE PROCESSES (name)")
         base.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('TOKEN', 'secret')")
         base.commit()
-    (said,) = database.private(path)
+    (said,) = database.private_content(path)
     assert "TARGET_INFO_SYSTEM_ENV: the machine and its environment" in said
     assert "secret" not in said
     other = tmp_path / "trace.json"
     other.write_text("{}")
-    assert database.private(other) == []
+    assert database.private_content(other) == []

@@ -6,10 +6,10 @@ import pytest
 
 from pyprof.capture.request import (
     StepsToRecord,
+    add_rank,
     make_room_for_snapshot,
     mentions_range,
     rank,
-    ranked,
 )
 from pyprof.errors import PyprofError
 
@@ -71,7 +71,7 @@ def test_rank(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert rank() == expected
-    assert ranked("net") == ("net" if expected is None else f"net.rank{expected}")
+    assert add_rank("net") == ("net" if expected is None else f"net.rank{expected}")
 
 
 @pytest.mark.parametrize(("text", "stays"), [('{"pyprof_version": "0.1.0"}', True), ("{}", False)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pyprof.capture.request import shown
+from pyprof.capture.request import relative_to_here
 from pyprof.process import atomic_files
 
 _MAX_EVENTS = 1_000_000
@@ -46,5 +46,5 @@ def write(path: Path) -> str:
             dump(str(draft))
             draft.replace(path)
     except OSError as error:
-        return f"{shown(path)}: {error.strerror or error}; the memory snapshot is lost"
+        return f"{relative_to_here(path)}: {error.strerror or error}; the memory snapshot is lost"
     return ""

@@ -18,7 +18,7 @@ from pyprof.capture.kineto import memory_snapshot
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
 from pyprof.capture.replacement import replace_attributes
-from pyprof.capture.request import set_aside, shown
+from pyprof.capture.request import relative_to_here, set_aside
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
 from pyprof.instrument.ranges.stack import begin_at
@@ -53,14 +53,14 @@ class Recording:
             watch_graphs(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
         )
         if not recorder.all_threads:
-            self._stack.enter_context(self._threads_watched())
+            self._stack.enter_context(self._watch_threads())
         self._snapshot_notes: list[str] = []
         self._began_s = time.time()
         if request.memory:
             memory_snapshot.begin()
         if request.instrument:
             begin_at(runner.__code__)
-            self._stack.enter_context(instrument.marked(profiler_sink(self._marks)))
+            self._stack.enter_context(instrument.marked(profiler_sink(self._is_marking)))
         self._end = self._connect()
 
     def finish(self, path: Callable[[], Path]) -> Path | None:
@@ -142,10 +142,10 @@ class Recording:
         if last is None:
             return f"{cause}: its recording was not exported (export_chrome_trace does that)"
         more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
-        trace = shown(last)
+        trace = relative_to_here(last)
         return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
 
-    def _marks(self) -> bool:
+    def _is_marking(self) -> bool:
         """Whether to emit op markers: for us, or for the script's own profiler if it opted in."""
         return self._recorder.running or (self.others.active and instrument.for_profilers())
 
@@ -174,7 +174,7 @@ class Recording:
         enter(count_steps(windows.step))
         return windows.finish
 
-    def _threads_watched(self) -> AbstractContextManager[None]:
+    def _watch_threads(self) -> AbstractContextManager[None]:
         """Note whether the program starts threads."""
         theirs = threading.Thread.start
 
@@ -264,7 +264,7 @@ def watch_graphs(
         try:
             return capture_begin(*args, **options)
         except BaseException:
-            _quietly(ended)
+            _call_quietly(ended)
             raise
 
     @wraps(capture_end)
@@ -272,7 +272,7 @@ def watch_graphs(
         try:
             result = capture_end(*args, **options)
         except BaseException:
-            _quietly(ended)
+            _call_quietly(ended)
             raise
         ended()
         return result
@@ -280,7 +280,7 @@ def watch_graphs(
     return replace_attributes((home, "capture_begin", begin), (home, "capture_end", end))
 
 
-def _quietly(ended: Callable[[], object]) -> None:
+def _call_quietly(ended: Callable[[], object]) -> None:
     """Call back while the script's own error propagates; that must not be hidden."""
     with suppress(Exception):
         ended()

@@ -64,7 +64,7 @@ class ScriptTrace:
             shutil.copyfile(self._place, path)
 
 
-def _began(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it recorded without Kineto
+def _has_begun(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it recorded without Kineto
     began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
     return began is not None and began() > 0
 
@@ -107,13 +107,13 @@ class ScriptProfilers:
         """Intercept every way to start a profiler and export its trace, until the `with` ends."""
         export = "export_chrome_trace"
         return replace_attributes(
-            (profile, "_prepare_trace", self._preparing(profile._prepare_trace)),  # noqa: SLF001 - what every start calls
-            (profile, "__exit__", self._leaving(profile.__exit__)),
-            (profile, export, self._exporting(profile.export_chrome_trace)),
-            (_TRACED, export, self._exporting(_TRACED.export_chrome_trace)),
+            (profile, "_prepare_trace", self._wrap_prepare(profile._prepare_trace)),  # noqa: SLF001 - what every start calls
+            (profile, "__exit__", self._wrap_exit(profile.__exit__)),
+            (profile, export, self._wrap_export(profile.export_chrome_trace)),
+            (_TRACED, export, self._wrap_export(_TRACED.export_chrome_trace)),
         )
 
-    def _preparing(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_prepare(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         def prepare(profiler: object) -> None:
             if not self._ours():
                 self.count += 1
@@ -123,7 +123,7 @@ class ScriptProfilers:
 
         return prepare
 
-    def _leaving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_exit(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap `__exit__`: even if its profiler is not running, torch would end the one that is."""
 
         def leave(profiler: Any, *error: object) -> Any:  # noqa: ANN401 - as the original
@@ -142,13 +142,13 @@ class ScriptProfilers:
 
     def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
         """Pass on the recording, if any: torch crashes when exporting an empty one."""
-        recorded = id(profiler) in self._active and _began(profiler.kineto_results)
+        recorded = id(profiler) in self._active and _has_begun(profiler.kineto_results)
         if recorded and not called_by_inductor():
             trace = ScriptTrace(profiler)
             self._kept.append(trace)
             self._recorded(trace)
 
-    def _exporting(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_export(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         """Note the path; also that of a compressed trace's temporary file, which will not stay."""
 
         def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original

@@ -11,7 +11,13 @@ from pyprof.capture import script
 from pyprof.capture.child_captures import ChildCaptures
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import SUFFIX, device_monitor
-from pyprof.capture.request import Outcome, check_place, make_room_for_snapshot, ranked, shown
+from pyprof.capture.request import (
+    Outcome,
+    add_rank,
+    check_place,
+    make_room_for_snapshot,
+    relative_to_here,
+)
 from pyprof.errors import PyprofError, reason
 from pyprof.process import signals
 from pyprof.process.messages import say
@@ -29,7 +35,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     If the script ends the process itself, `conclude` is called first, and returns the exit code.
     """
-    path = Path(ranked(request.output) + SUFFIX)
+    path = Path(add_rank(request.output) + SUFFIX)
     check_place(path)
     if request.memory:
         make_room_for_snapshot(path)
@@ -56,12 +62,12 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         others = tuple(captured) or (() if written else recording.others.traces()[-1:])
         notes = [*wrong, *recording.notes(), *child_notes]
         if written is None and not others and not wrong:
-            notes.append(request.nothing())
+            notes.append(request.why_nothing())
         return Outcome(
             code=code or bool(wrong),
-            path=written and shown(written),
+            path=written and relative_to_here(written),
             notes=tuple(notes),
-            others=tuple(map(shown, others)),
+            others=tuple(map(relative_to_here, others)),
             memory=request.memory,
         )
 

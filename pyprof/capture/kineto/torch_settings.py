@@ -25,13 +25,13 @@ def quiet_kineto() -> Iterator[None]:
 
     Some versions of torch import Inductor then, which sets a variable and warning filters.
     """
-    with _variables_set(_QUIET_KINETO):
+    with _set_variables(_QUIET_KINETO):
         yield
 
 
 def show_compiled_kernels() -> None:
     """Make torch.compile's CPU kernels appear in profiles from now on."""
-    with _variables_set(_COMPILED_KERNELS):
+    with _set_variables(_COMPILED_KERNELS):
         if hasattr(torch, "_inductor"):  # which loads it, as torch's own profiler does
             import_module("torch._inductor.config")
             return
@@ -39,7 +39,7 @@ def show_compiled_kernels() -> None:
 
 
 @contextmanager
-def _variables_set(variables: dict[str, str]) -> Iterator[None]:
+def _set_variables(variables: dict[str, str]) -> Iterator[None]:
     """Set variables that the user has not set; then remove all new ones, and restore filters."""
     before = dict(os.environ)
     os.environ.update({**variables, **before})

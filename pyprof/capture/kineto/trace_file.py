@@ -58,7 +58,7 @@ def write_trace(
     `events` returns further events, as for `join_trace_windows`. Without anything wanted, no file
     is left. Raises OSError; `ElsewhereError` if the file had to be saved elsewhere.
     """
-    with atomic_files.temp_directory(path, _roomiest(path.parent)) as folder:
+    with atomic_files.temp_directory(path, _choose_folder(path.parent)) as folder:
         packed = Path(folder) / path.name
         windows = _export_windows(recorded, Path(folder) / "plain.json")
         with gzip.open(packed, "wb", _COMPRESSION) as target:
@@ -85,7 +85,7 @@ class ElsewhereError(OSError):
         self.place = place
 
 
-def _roomiest(folder: Path) -> Path:
+def _choose_folder(folder: Path) -> Path:
     """Return the folder, or that for temporary files if it has more free space."""
     other = Path(tempfile.gettempdir())
     if not other.is_dir():  # the script chose it, and removed it

@@ -16,13 +16,13 @@ from pyprof.capture import machine
 from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.capture.request import (
     Outcome,
+    add_rank,
     check_place,
     make_room_for_snapshot,
     rank,
-    ranked,
 )
 from pyprof.capture.under_profiler import profiler_process
-from pyprof.capture.under_profiler.database import connect, filled, tables
+from pyprof.capture.under_profiler.database import connect, nonempty_tables, tables
 from pyprof.capture.under_profiler.script_process import Files
 from pyprof.process import child_programs, overwrite_guard, scratch, signals
 from pyprof.process.messages import say
@@ -85,7 +85,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
 
 def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write all windows to NAME.sqlite."""
-    name = ranked(request.output)
+    name = add_rank(request.output)
     check_place(Path(name))
     before = _find_written(name)
     for path in before:
@@ -132,7 +132,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     if not exports and not reports:
         note = _IMPORTER_MISSING
         if not any(path.suffix == ".qdstrm" for path in new):
-            note = profiler_process.nothing(request, "nsys wrote no report")
+            note = profiler_process.why_nothing(request, "nsys wrote no report")
         return Outcome(code=code, path=None, notes=(note,))
     for report in reports:
         if (export := report.with_suffix(_EXPORT)) not in exports:
@@ -155,7 +155,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
         base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
-    empty = not filled(database, _WORK)  # tables without rows are not exported
+    empty = not nonempty_tables(database, _WORK)  # tables without rows are not exported
     if empty:
         notes.append(_no_work(request, launches(database)))
     elif count := count_unseen_kernels(database):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pyprof.capture import machine
 from pyprof.capture.request import (
     Outcome,
+    add_rank,
     check_place,
     make_room_for_snapshot,
-    ranked,
 )
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.script_process import Files
@@ -46,7 +46,7 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
     inside = []
     if request.memory:
         options.append("--memory-allocation-trace")
-        snapshot = overwrite_guard.snapshot_beside(Path(ranked(request.output) + DATABASE))
+        snapshot = overwrite_guard.snapshot_beside(Path(add_rank(request.output) + DATABASE))
         inside.append(f"--memory={snapshot.absolute()}")
     if profiler_process.is_ranged(request):
         options.append(_REGIONS)
@@ -56,7 +56,7 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
 
 def run(request: Request, rocprofv3: str) -> Outcome:
     """Run the script under rocprofv3 and write the recordings of all its processes to NAME.db."""
-    database = Path(ranked(request.output) + DATABASE)
+    database = Path(add_rank(request.output) + DATABASE)
     check_place(database)
     if request.memory:
         make_room_for_snapshot(database)
@@ -80,7 +80,7 @@ def run(request: Request, rocprofv3: str) -> Outcome:
 def _outcome(code: int, files: Sequence[Path], database: Path, request: Request) -> Outcome:
     recorded = [path for path in files if _rows(path) is not None]
     if not recorded:
-        note = profiler_process.nothing(request, "rocprofv3 wrote no database")
+        note = profiler_process.why_nothing(request, "rocprofv3 wrote no database")
         return Outcome(code=code, path=None, notes=(note,))
     first = max(recorded, key=lambda path: _rows(path) or 0)
     others = [path for path in recorded if path != first]

@@ -28,7 +28,7 @@ def tables(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def filled(path: Path, names: Iterable[str]) -> list[str]:
+def nonempty_tables(path: Path, names: Iterable[str]) -> list[str]:
     """Return those of the tables that have rows; none if the file is not an SQLite database."""
     present = tables(path)
     try:
@@ -55,7 +55,7 @@ _PRIVATE = {
 _ROCPD = "rocpd_"
 
 
-def private(path: Path) -> list[str]:
+def private_content(path: Path) -> list[str]:
     """Return what a file reveals about its origin. Values are not read."""
     names = {
         table: name
@@ -63,7 +63,7 @@ def private(path: Path) -> list[str]:
         for name in _PRIVATE
         if table == name or (name.startswith(_ROCPD) and table.startswith(f"{name}_"))
     }
-    filled_names = {names[table] for table in filled(path, sorted(names))}
+    filled_names = {names[table] for table in nonempty_tables(path, sorted(names))}
     return [
         f"before sharing the file: it contains {name}: {what}"
         for name, what in _PRIVATE.items()

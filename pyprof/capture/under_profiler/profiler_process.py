@@ -70,15 +70,15 @@ def wait(line: Sequence[str], files: Files) -> int:
     return 128 + noted[0] if noted else code if code >= 0 else 128 - code
 
 
-def nothing(request: Request, no_file: str) -> str:
+def why_nothing(request: Request, no_file: str) -> str:
     """Return why nothing was recorded, and what to do, if the profiler wrote no file."""
     if request.steps is not None:
-        return request.nothing()
+        return request.why_nothing()
     return f"{no_file}: see its messages above, or the script used no GPU; {request.on_cpu()}"
 
 
 def end_script(files: Files, number: int) -> None:
-    """End the script, or keep it from starting. Once it has ended, the profiler is about to."""
+    """End the script, or keep it from starting. The profiler ends soon after the script."""
     files.stop.touch()
     if files.pid.exists() and not files.exit_code.exists():
         with suppress(ProcessLookupError, ValueError):  # it has ended, or will check `stop`

@@ -47,7 +47,7 @@ def swap(function: FunctionType, target: PatchTarget) -> Callable[[], None]:
     if f'"{function.__module__}.{function.__qualname__}"' not in _traced_by_name():
         state["_torchdynamo_inline"] = copy  # if dynamo traces into it, into the copy
     vars(function).update(state)
-    function.__code__ = _calling(call_packed(op), code)
+    function.__code__ = _make_code(call_packed(op), code)
 
     def undo() -> None:
         function.__code__ = code
@@ -67,7 +67,7 @@ def _copy(function: FunctionType) -> FunctionType:
     return copy
 
 
-def _calling(run: object, like: CodeType) -> CodeType:
+def _make_code(run: object, like: CodeType) -> CodeType:
     """Return code that passes its arguments to `run`, with names and lines like another's."""
     names = {"co_name": like.co_name, "co_filename": like.co_filename}
     if hasattr(like, "co_qualname"):  # from Python 3.11 on

@@ -160,7 +160,7 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
             group = describe(args[index] if len(args) > index else kwargs.get("group"))
             arguments = {**dict(zip(names, args, strict=False)), **kwargs}
             tensors = [arguments.get(name) for name in names[:2]] if rule else []
-            return _longer(plain, _collective_text(name, group, rule, tensors, arguments))
+            return _add_collective(plain, _collective_text(name, group, rule, tensors, arguments))
         except REFUSALS:
             return plain
 
@@ -172,7 +172,7 @@ def forget() -> None:
     _modules.clear()
 
 
-def _longer(plain: str, collective_text: str) -> str:
+def _add_collective(plain: str, collective_text: str) -> str:
     return f"{plain[:-1]}, 'collective': {{{collective_text}}}}}"
 
 
@@ -213,7 +213,7 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
             amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
     except REFUSALS:
         return plain
-    return _longer(plain, among + amounts)
+    return _add_collective(plain, among + amounts)
 
 
 def coalesced_text(group: object) -> str:
@@ -230,7 +230,7 @@ def coalesced_text(group: object) -> str:
         collective_text = _collective_text(op, described, rule, [*values, None][:2], {})
     except REFUSALS:  # none queued, or torch's internals differ
         return ""
-    return _longer(op_text(op_head(HOME, op), values, {}), collective_text)
+    return _add_collective(op_text(op_head(HOME, op), values, {}), collective_text)
 
 
 def ddp_text(module: DistributedDataParallel) -> str:
@@ -248,7 +248,7 @@ def ddp_text(module: DistributedDataParallel) -> str:
     changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))
     if len(dtypes) == 1 and not changed:
         group_text += f", 'dtype': {dtype_name(dtypes.pop())!r}"
-    marker_text = _modules[module] = _longer(f"{op_head(*DDP)}]}}", group_text)
+    marker_text = _modules[module] = _add_collective(f"{op_head(*DDP)}]}}", group_text)
     return marker_text
 
 

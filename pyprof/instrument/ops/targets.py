@@ -155,7 +155,7 @@ def find_targets() -> Iterator[PatchTarget]:
                 dispatches = is_listed or not isinstance(value, FunctionType)
                 overridable = _overridable(name, dispatches=dispatches)
                 yield PatchTarget(home, name, value, mod, overridable)
-                if vars(_NN).get(name) is value:  # nested tensors compare with what is there
+                if vars(_NN).get(name) is value:  # nested tensors compare functions with it
                     yield PatchTarget(_NN, name, value, mod, overridable)
     for mod, homes in _distributed_homes():
         yield from _find_listed(process_groups.NAMES[mod], mod, homes)

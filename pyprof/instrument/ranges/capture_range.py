@@ -79,7 +79,7 @@ class RecordingWindows:
         saved = self._schedule(self._count) is ProfilerAction.RECORD_AND_SAVE
         self._count += 1
         self._leave()
-        if saved or not self._records():
+        if saved or not self._is_recording():
             self._end()
         self._enter()
 
@@ -88,12 +88,12 @@ class RecordingWindows:
         self._leave()
         self._end()
 
-    def _records(self) -> bool:
+    def _is_recording(self) -> bool:
         action = self._schedule(self._count)
         return action in {ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE}
 
     def _enter(self) -> None:
-        if self._records():
+        if self._is_recording():
             if not self._on:
                 self._on = True
                 self._start()

@@ -135,7 +135,7 @@ class Emitter:
 
     def __init__(self) -> None:
         self.push: Callable[[str], object] | None = None
-        self.pop: Callable[[], object] = _nothing
+        self.pop: Callable[[], object] = _do_nothing
         self.recording: Callable[[], bool] | None = None
 
     def connect(self, sink: Sink) -> None:
@@ -151,7 +151,7 @@ class Emitter:
         self.push = None
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -180,7 +180,7 @@ def nvtx_sink() -> Sink:
 
     With neither, nothing listens, and ranges go nowhere.
     """
-    return _torch_sink() or _injected_sink() or Sink(lambda _: None, _nothing)
+    return _torch_sink() or _injected_sink() or Sink(lambda _: None, _do_nothing)
 
 
 def _torch_sink() -> Sink | None:

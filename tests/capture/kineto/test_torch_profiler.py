@@ -239,7 +239,9 @@ def test_a_full_disk(
     fail = raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(trace_file, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
+    monkeypatch.setattr(
+        trace_file, "_choose_folder", lambda it: it if place == "beside" else it / "tmp"
+    )
     if place == "everywhere":
         monkeypatch.setattr(trace_file, "join_trace_windows", fail)
     elif place == "target":

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyprof import readers
-from pyprof.capture.under_profiler.database import filled
+from pyprof.capture.under_profiler.database import nonempty_tables
 from pyprof.errors import CaptureError
 from pyprof.readers import nsys
 from pyprof.readers.sqlite import tables
@@ -169,7 +169,7 @@ def test_virtual_tables_and_generated_columns_are_not_read(create: str, tmp_path
 def test_a_view_is_not_queried_for_rows(tmp_path: Path) -> None:
     path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
     sql(path, "CREATE VIEW V AS SELECT * FROM T")
-    assert filled(path, ["T", "V", "U"]) == ["T"]
+    assert nonempty_tables(path, ["T", "V", "U"]) == ["T"]
 
 
 def _with_a_page_twice(path: Path, table: str) -> None:
