@@ -50,7 +50,7 @@ def _ops(answer: Summary) -> Iterator[str]:
         for op in answer.ops[:_TOP]
     ]  # fmt: skip
     yield _table(("Op", "Direction", "Calls", "ms", "%", "Line"), rows, numbers=(2, 3, 4))
-    yield _more(len(answer.ops), "ops")
+    yield _rows_left_out(len(answer.ops), "ops")
 
 
 def _lines(answer: Summary) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _lines(answer: Summary) -> Iterator[str]:
         for line in answer.lines[:_TOP]
     ]  # fmt: skip
     yield _table(("Line", "Calls", "ms", "%", "Ops"), rows, numbers=(1, 2, 3))
-    yield _more(len(answer.lines), "lines")
+    yield _rows_left_out(len(answer.lines), "lines")
 
 
 def _advice(answer: Summary) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _advice(answer: Summary) -> Iterator[str]:
         yield f"<p>What to do</p><ul>{''.join(items)}</ul>"
 
 
-def _more(count: int, what: str) -> str:
+def _rows_left_out(count: int, what: str) -> str:
     return f"<p>... and {count - _TOP} more {what}</p>" if count > _TOP else ""
 
 

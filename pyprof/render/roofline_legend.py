@@ -1,4 +1,4 @@
-"""What every roofline says of its points: the colours of what limits them, and their rates."""
+"""What every roofline shows of its points: the colours of what limits them, and their rates."""
 
 from __future__ import annotations
 

@@ -241,13 +241,15 @@ def labels(
         taken.append(Box(x - radius, y - radius, x + radius, y + radius))
     placed = []
     slopes = {roof.bytes_per_s: roof for roof in roofs}.values()
-    wanted = [(roof.label, _flat(on, roof, len(roof.label) * letter, line)) for roof in roofs]
+    wanted = [
+        (roof.label, _flat_positions(on, roof, len(roof.label) * letter, line)) for roof in roofs
+    ]
     for roof in slopes:
         text = f"{roof.bytes_per_s / 1e9:,.0f} GB/s"
-        wanted.append((text, _slope(on, roof, len(text) * letter, line)))
+        wanted.append((text, _slope_positions(on, roof, len(text) * letter, line)))
     for text, places in wanted:
         inside = [place for place in places if on.holds(place[0])] or places
-        box, align, above = min(inside, key=lambda place: _covered(place[0], taken))
+        box, align, above = min(inside, key=lambda place: _count_covered(place[0], taken))
         taken.append(box)
         x = box.left if align == "left" else box.right
         placed.append(Label(text, *on.value(x, box.bottom if above else box.top), align, above))
@@ -260,7 +262,9 @@ def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
         yield Box(left, bottom, left, bottom)
 
 
-def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
+def _flat_positions(
+    on: LogAxes, roof: Roof, width: float, line: float
+) -> list[tuple[Box, str, bool]]:
     """Positions for a label along the flat part of a roof: closest first, from right to left."""
     ridge, y = map(float, on.place(roof.ridge, roof.flops_per_s / TERA))
     end = on.width - _GAP
@@ -273,7 +277,9 @@ def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box,
     ]
 
 
-def _slope(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
+def _slope_positions(
+    on: LogAxes, roof: Roof, width: float, line: float
+) -> list[tuple[Box, str, bool]]:
     """Positions for a label below the slope of a bandwidth, from its lower end on."""
     places = []
     ridge = float(on.place(roof.ridge, 1.0)[0])
@@ -283,7 +289,7 @@ def _slope(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box
     return places
 
 
-def _covered(box: Box, taken: Sequence[Box]) -> int:
+def _count_covered(box: Box, taken: Sequence[Box]) -> int:
     return sum(
         box.left < other.right and other.left < box.right
         and box.bottom < other.top and other.bottom < box.top

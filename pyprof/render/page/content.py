@@ -47,13 +47,13 @@ def html(report: Report, origin: Origin = Origin(), sources: Path | None = None)
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
         parts=shown,
-        about=list(_about(report, origin)),
+        about=list(_describe_capture(report, origin)),
         warnings=[without_folders(text) for text in report.summary.warnings],
         facts=given.selectable.data(),
     )
 
 
-def _about(report: Report, origin: Origin) -> Sequence[tuple[str, str]]:
+def _describe_capture(report: Report, origin: Origin) -> Sequence[tuple[str, str]]:
     """What was captured, by which profiler, and with which command the page was made."""
     answer = report.summary
     facts = {

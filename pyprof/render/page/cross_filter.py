@@ -74,13 +74,15 @@ class FilterData:
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
         """Write a key of names as people read them, such as `(no op)` for no name."""
-        numbers = [f"{name}={self._shown_numbers[name].get(text)}" for name, text in names.items()]
+        numbers = [
+            f"{name}={self._numbers_by_text[name].get(text)}" for name, text in names.items()
+        ]
         return None if any(number.endswith("None") for number in numbers) else " ".join(numbers)
 
     @cached_property
-    def _shown_numbers(self) -> Mapping[str, Mapping[str, int]]:
+    def _numbers_by_text(self) -> Mapping[str, Mapping[str, int]]:
         return {
-            name: {_format(name, text): number for text, number in self._numbers[name].items()}
+            name: {_format_text(name, text): number for text, number in self._numbers[name].items()}
             for name in ATTRIBUTES
         }
 
@@ -98,7 +100,9 @@ class FilterData:
             "rows": self._facts.column("rows").to_pylist(),
             "texts": {
                 name: [
-                    _format(name, text)[:_CUT] for text in self._numbers[name] if text is not None
+                    _format_text(name, text)[:_CUT]
+                    for text in self._numbers[name]
+                    if text is not None
                 ]
                 for name in ATTRIBUTES
                 if name != "stack"
@@ -113,7 +117,7 @@ def _texts(rows: pa.Table) -> Iterator[tuple[str | None, ...]]:
     return zip(*(rows.column(name).to_pylist() for name in ATTRIBUTES), strict=True)
 
 
-def _format(name: str, text: str | None) -> str:
+def _format_text(name: str, text: str | None) -> str:
     """Format a text as the page's tables do."""
     return NO_TEXT.get(name, "") if text is None else _FORMATS.get(name, str)(text)
 

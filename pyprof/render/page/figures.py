@@ -108,7 +108,7 @@ def icicle(
 
 def strip(strips: Strips) -> Mapping[str, Any]:
     """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
-    names = [*_distinct(device_name(device) for device, _ in strips.rows)]
+    names = [*_number_repeated(device_name(device) for device, _ in strips.rows)]
     labels = [
         f"{name}: {_row_name(row)}" if len(names) > 1 else _row_name(row)
         for name, (_, rows) in zip(names, strips.rows, strict=True)
@@ -132,7 +132,7 @@ def strip(strips: Strips) -> Mapping[str, Any]:
     }
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
+def _number_repeated(names: Iterable[str]) -> Iterator[str]:
     """Number the names that occur again, such as of two processes of one rank."""
     times: Counter[str] = Counter()
     for name in names:

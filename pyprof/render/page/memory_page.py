@@ -118,7 +118,7 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
         return None
     times = [point.event_id if point.time_ns is None else point.time_ns for point in points]
     peak = device.peak_event_id if device.peak_time_ns is None else device.peak_time_ns
-    zero = _zero(device, clock)
+    zero = _find_zero(device, clock)
     x = [time - (zero or 0) for time in times]
     marked = peak - (zero or 0)
     used = [index for index in range(len(device.categories))
@@ -148,7 +148,7 @@ def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | No
     }
 
 
-def _zero(device: DeviceMemory, clock: Clock | None) -> int | None:
+def _find_zero(device: DeviceMemory, clock: Clock | None) -> int | None:
     """When the timeline begins, ns from the first event; None if on another clock."""
     if clock is None or device.began_ns is None or device.peak_time_ns is None:
         return None
@@ -270,8 +270,8 @@ def _worst(row: Sequence[float], area: float, short: float) -> float:
 def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame], _Frame]:
     """Lay a row along the shorter side; return its parts, and the remaining frame."""
     if frame.width < frame.height:  # as for a wide one, with its axes swapped
-        laid, rest = _row(row, share, _swapped(frame))
-        return [*map(_swapped, laid)], _swapped(rest)
+        laid, rest = _row(row, share, _swap_axes(frame))
+        return [*map(_swap_axes, laid)], _swap_axes(rest)
     total, at = sum(row), 0.0
     parts = []
     thick = frame.width * share
@@ -282,7 +282,7 @@ def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame
     return parts, _Frame(frame.x + thick, frame.y, frame.width - thick, frame.height)
 
 
-def _swapped(frame: _Frame) -> _Frame:
+def _swap_axes(frame: _Frame) -> _Frame:
     return _Frame(frame.y, frame.x, frame.height, frame.width)
 
 

@@ -68,12 +68,12 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
         if {metric.a, metric.b} <= ({None, 0} if name == "exposed_ns" else {None}):
             continue
         unit = name.rpartition("_")[2]
-        a, b, delta = (_format_value(value, unit) for value in (metric.a, metric.b, metric.change))
+        a, b, delta = (_format_metric(value, unit) for value in (metric.a, metric.b, metric.change))
         yield (
             _label(name, metric, diff.processor),
             a,
             b,
-            _signed(delta, metric.change),
+            _with_sign(delta, metric.change),
             change(metric.change_share),
             *_interval(metric),
         )
@@ -94,7 +94,7 @@ def _interval(metric: Measure) -> tuple[str, str]:
     return half, "" if metric.significant or not width else _NOT_SIGNIFICANT
 
 
-def _format_value(value: float | None, unit: str) -> str:
+def _format_metric(value: float | None, unit: str) -> str:
     if unit == "ns":
         return duration(value)
     if unit == "percent":
@@ -105,7 +105,7 @@ def _format_value(value: float | None, unit: str) -> str:
 _UNITS = {"flops": "FLOP", "bytes": "B", "j": "J", "hz": "Hz"}
 
 
-def _signed(text: str, value: float | None) -> str:
+def _with_sign(text: str, value: float | None) -> str:
     return f"+{text}" if value is not None and value > 0 else text
 
 
@@ -128,7 +128,7 @@ def change_cells(entry: Change) -> tuple[str, ...]:
         entry.status,
         duration(entry.a_ns),
         duration(entry.b_ns),
-        _signed(duration(entry.change_ns), entry.change_ns),
+        _with_sign(duration(entry.change_ns), entry.change_ns),
         DASH if entry.b_ns is None else change(entry.change_share),
         percent(half_of(entry)),
         *(count(calls) for calls in (entry.a_calls, entry.b_calls)),
@@ -200,14 +200,14 @@ def diff_lines(diff: Diff, limit: int | None) -> Iterator[str]:
         cuts = {index: _cutter(key) for index, key in enumerate(diff.matched_by)}
         yield from layout_table(rows, header(diff), range(keys + 1), cuts)
     else:
-        yield _nothing(diff)
+        yield _why_no_change(diff)
     for note in notes(diff, limit):
         yield from wrapped(note)
     if limit is not None and (more := len(diff.differing) - limit) > 0:
         yield f"... and {more:,} more; --top shows them"
 
 
-def _nothing(diff: Diff) -> str:
+def _why_no_change(diff: Diff) -> str:
     """Say why no change is listed."""
     return _NOT_SIGNIFICANT if diff.unclear_count else NOTHING
 
@@ -221,7 +221,7 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
     for stage in stages:
         alone = stage.op_count == 1
         name = cut_middle(stage.name or DASH, _KEY_WIDTH) if alone else f"{stage.op_count} others"
-        yield name, _signed(duration(stage.change_ns), stage.change_ns), duration(stage.to_ns)
+        yield name, _with_sign(duration(stage.change_ns), stage.change_ns), duration(stage.to_ns)
     yield "B", "", duration(stages[-1].to_ns)
 
 
@@ -253,7 +253,7 @@ def markdown_text(diff: Diff, limit: int | None) -> str:
         markdown.markdown_table(METRIC_HEADER, list(metrics(diff))),
     ]
     rows = list(changes(diff, limit))
-    listed = markdown.markdown_table(header(diff), rows) if rows else f"{_nothing(diff)}\n"
+    listed = markdown.markdown_table(header(diff), rows) if rows else f"{_why_no_change(diff)}\n"
     parts += ["## Largest changes\n", listed]
     parts += [f"{markdown.escape(note)}\n" for note in notes(diff, limit)]
     return "\n".join(parts)

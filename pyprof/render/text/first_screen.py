@@ -72,7 +72,7 @@ def evidence_text(finding: Finding) -> str:
 
 
 def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
-    """Gains, or where none was found."""
+    """List gains, or say where none was found."""
     yield from [*listed_gains(answer.advice, full=full)] or _no_gain(answer)
 
 
@@ -173,7 +173,7 @@ _VERSION = re.compile(r"\bcub::CUB_[\d_]+_NS::")
 
 
 def _name(op: OpTime, *, one_way: bool) -> str:
-    """Name an op, or a kernel without one; a copy says so if all else is forward."""
+    """Name an op, or a kernel without one; mark a copy if all other ops are forward."""
     if op.op is None:
         return _VERSION.sub("cub::", op.kernel)
     return f"{op.op} (copy)" if one_way and op.dir == "copy" else op.op
@@ -199,10 +199,10 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {DASH}]
     while worst := max(each.rank for each, _ in columns):
         least = _WHOLE_TEXT if worst >= _SPARE else _MIN_TEXT
-        if sum(_least(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:
+        if sum(_min_width(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:
             break
         columns = [pair for pair in columns if pair[0].rank != worst]
-    shown = [*_cut(columns, width)]
+    shown = [*_cut_texts(columns, width)]
     rows = [*zip(*(texts for _, texts in shown), strict=True)]
     left = [index for index, (each, _) in enumerate(shown) if each.left]
     titles = [each.title for each, _ in shown]
@@ -214,19 +214,19 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
 _Shown = tuple[_Column, "list[str]"]
 
 
-def _natural(pair: _Shown) -> int:
+def _natural_width(pair: _Shown) -> int:
     return max(map(cells, (pair[0].title, *pair[1])))
 
 
-def _least(pair: _Shown, text: int = _MIN_TEXT) -> int:
-    return min(_natural(pair), text) if pair[0].cut else _natural(pair)
+def _min_width(pair: _Shown, text: int = _MIN_TEXT) -> int:
+    return min(_natural_width(pair), text) if pair[0].cut else _natural_width(pair)
 
 
-def _cut(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:
+def _cut_texts(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:
     """Cut texts until the table fits, if possible, the longest first; no number is cut."""
-    wide = [_natural(pair) for pair in columns]
+    wide = [_natural_width(pair) for pair in columns]
     over = sum(wide) + 2 * len(wide) - 2 - width
-    least = {index: _least(pair) for index, pair in enumerate(columns) if pair[0].cut}
+    least = {index: _min_width(pair) for index, pair in enumerate(columns) if pair[0].cut}
     sizes = formatting.narrowed(wide, least, over)
     for (column, texts), size in zip(columns, sizes, strict=True):
         cut = column.cut

@@ -16,7 +16,7 @@ from pyprof import sanitize
 from pyprof.process import output_file, stdio
 from pyprof.prof.step_rows import PARTS
 from pyprof.quantities import DASH, number, significant
-from pyprof.render.text.layout.text_width import cells, filled
+from pyprof.render.text.layout.text_width import cells, pad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,10 +48,10 @@ _MIN_SHOWN = 0.001
 
 def milliseconds(ns: float | None) -> str:
     """A time in ms with three significant digits, so that a column of them compares."""
-    return _in(_MILLISECOND, ns)
+    return _format_in(_MILLISECOND, ns)
 
 
-def _in(unit_ns: float, ns: float | None) -> str:
+def _format_in(unit_ns: float, ns: float | None) -> str:
     if ns is None:
         return DASH
     if not ns:
@@ -64,7 +64,7 @@ def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float 
     """Return `ms`, or `us` if no time reaches a millisecond, and a function to format a time."""
     longest = max((abs(ns) for ns in times_ns if ns is not None), default=0.0)
     if 0 < longest < _MILLISECOND:
-        return "us", partial(_in, _MICROSECOND)
+        return "us", partial(_format_in, _MICROSECOND)
     return "ms", milliseconds
 
 
@@ -147,7 +147,7 @@ def table(
     wide = widths(lines[1:], header)
     return [
         gap.join(
-            filled(cell, width, left=index in left)
+            pad(cell, width, left=index in left)
             for index, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in lines

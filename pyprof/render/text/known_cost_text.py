@@ -16,7 +16,7 @@ it; and the fewest that show."""
 
 
 def without_copies(known: KnownCost) -> str:
-    """The known share of kernels alone, to end a sentence; "" unless copies raise that of all."""
+    """Name the kernels' known share, to end a sentence; "" unless copies raise the whole share."""
     percent = 100 * known.known_share
     if known.kernel_known_share is None:
         return ""
@@ -27,7 +27,7 @@ def without_copies(known: KnownCost) -> str:
 
 
 def sentence(known: KnownCost) -> str:
-    """The share, that of kernels if copies raise it, and the largest unknowns."""
+    """State the known share, that of kernels alone if copies raise it, and the largest unknowns."""
     share = f"cost known for {100 * known.known_share:.1f} % of {known.processor} time"
     start = f"{share}{without_copies(known)}"
     if not known.unknown:

@@ -66,7 +66,7 @@ def comparison(answer: MemoryDiff, top: int) -> Iterator[str]:
 def _totals(device: DeviceMemoryChange) -> Iterator[str]:
     yield formatting.heading(f"Memory of {device.b_device}, A and B")
     rows = [
-        (_TITLES[name], size(level.a_bytes), size(level.b_bytes), _signed(level.change_bytes))
+        (_TITLES[name], size(level.a_bytes), size(level.b_bytes), _with_sign(level.change_bytes))
         for name, level in device.metrics.items()
     ]
     yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
@@ -81,7 +81,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
             name_of(key, each.name),
             size(each.a_bytes),
             size(each.b_bytes),
-            _signed(each.change_bytes),
+            _with_sign(each.change_bytes),
             f"{each.b_block_count - each.a_block_count:+,}",
         )
         for each in changes[:top]
@@ -91,5 +91,5 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
     )
 
 
-def _signed(change: float | None) -> str:
+def _with_sign(change: float | None) -> str:
     return f"{'+' if change and change > 0 else ''}{size(change)}"

@@ -49,7 +49,7 @@ def report(answer: Memory, by: Sequence[str], top: int) -> Iterator[str]:
     """
     first, *more = answer.devices
     others = peaks(answer.devices, len(answer.devices)) if more else ()
-    timed = (_beside_time(key, rows, top) for key, rows in (first.beside_time or {}).items())
+    timed = (_time_table(key, rows, top) for key, rows in (first.beside_time or {}).items())
     grows = first.growth is not None and bool(first.growth.leaks)
     return formatting.separated(
         [
@@ -158,18 +158,19 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
 
 
 def _levels(device: DeviceMemory) -> Iterator[str]:
-    """The peak of what the program held, when more was in use or reserved, and the start."""
-    when = _when(device.peak_event_id, device.peak_time_ns)
+    """State the peak, when more was in use or reserved, and what was held at the start."""
+    when = _format_moment(device.peak_event_id, device.peak_time_ns)
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
-    yield f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+    yield f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_describe_reserved(device)}"
     if device.max_active_bytes > device.peak_active_bytes:
-        when = _when(device.max_active_event_id, device.max_active_time_ns)
+        when = _format_moment(device.max_active_event_id, device.max_active_time_ns)
         most = size(device.max_active_bytes)
         yield f"Most in use, with what waits for other streams: {most} {when}"
     most_reserved, at = device.max_reserved_bytes, device.max_reserved_event_id
     if at is not None and most_reserved not in (None, device.peak_reserved_bytes):
-        yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
+        when = _format_moment(at, device.max_reserved_time_ns)
+        yield f"Most reserved: {size(most_reserved)} {when}"
     if device.start_bytes:
         blocks = counted(device.start_block_count, "block")
         count = "counts" if device.start_block_count == 1 else "count"
@@ -179,7 +180,7 @@ def _levels(device: DeviceMemory) -> Iterator[str]:
         )
 
 
-def _when(event: int, time_ns: int | None) -> str:
+def _format_moment(event: int, time_ns: int | None) -> str:
     if event < 0:
         return "before the first event"
     if time_ns is None:
@@ -187,7 +188,7 @@ def _when(event: int, time_ns: int | None) -> str:
     return f"{duration(time_ns)} after the first event (event {event:,})"
 
 
-def _reserved(device: DeviceMemory) -> str:
+def _describe_reserved(device: DeviceMemory) -> str:
     reserved, free = device.peak_reserved_bytes, device.peak_free_bytes
     if reserved is None:
         return ""
@@ -213,7 +214,7 @@ def size(value: float | None) -> str:
 
 
 def _moment(at: HeldAt) -> str:
-    when = _when(at.event_id, at.time_ns)
+    when = _format_moment(at.event_id, at.time_ns)
     waiting = at.active_bytes - at.bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
     reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
@@ -290,7 +291,7 @@ _BLOCK_TEXTS = ("Size", "Category", "Op", "Line", "Evidence")
 _BLOCK_CUTS = (None, None, None, cut_middle, cut_start, cut_end)
 
 
-def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
+def _time_table(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
     yield formatting.heading(f"Memory and time by {key}")
     chosen = [each for each in timed if each.bytes or each.allocated_bytes or each.rows][:top]
     rows = [

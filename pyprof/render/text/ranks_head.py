@@ -45,7 +45,7 @@ def _clocks(job: Ranks) -> Iterator[str]:
     if clock_count == 1:
         yield f"one clock: the {len(aligned)} ranks are in one capture; nothing to align"
     else:
-        yield from _aligned(aligned, clock_count)
+        yield from _describe_alignment(aligned, clock_count)
     if (apart := len({one.clock_against_rank for one in aligned})) > 1:
         yield (
             f"{apart} sets of ranks share no collectives that all leave at once: each set has its"
@@ -57,7 +57,7 @@ def _clocks(job: Ranks) -> Iterator[str]:
         yield f"not aligned, for lack of shared collectives: {ranks}{more}"
 
 
-def _aligned(ranks: list[RankUse], clock_count: int) -> Iterator[str]:
+def _describe_alignment(ranks: list[RankUse], clock_count: int) -> Iterator[str]:
     residuals = [one.clock_residual_ns or 0 for one in ranks]
     offsets = [abs(one.clock_offset_ns or 0) for one in ranks]
     several = f" on {clock_count} clocks" if clock_count < len(ranks) else ""

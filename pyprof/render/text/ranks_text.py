@@ -33,7 +33,12 @@ def in_words(job: Ranks) -> Iterator[str]:
 
     Says so if there are none.
     """
-    findings = [*_stragglers(job), *_stalls(job), *_slow(job), *_waiting_outside_of_steps(job)]
+    findings = [
+        *_stragglers(job),
+        *_stalls(job),
+        *_slow_links(job),
+        *_waiting_outside_of_steps(job),
+    ]
     findings.sort(key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
     lines += _waiting_for_absent(job)
@@ -60,7 +65,7 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     yield (
         cost,
         [
-            _several(job, slow) if len(slow) > 1 else sentence,
+            _describe_stragglers(job, slow) if len(slow) > 1 else sentence,
             f"  {_how_to_compare(job, first.rank)}",
         ],
     )
@@ -142,7 +147,7 @@ def _evidence(job: Ranks, one: StragglerCost) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(job: Ranks, slow: list[StragglerCost]) -> str:
+def _describe_stragglers(job: Ranks, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_in_steps_ns or 0 for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     host = ", a whole host (inferred)," if job.slowest_are_a_host else ""
@@ -159,7 +164,7 @@ def _several(job: Ranks, slow: list[StragglerCost]) -> str:
     )
 
 
-def _slow(job: Ranks) -> Iterator[tuple[float, list[str]]]:
+def _slow_links(job: Ranks) -> Iterator[tuple[float, list[str]]]:
     """Yield what the slow links cost in all, and the text."""
     for slow in job.slow_groups[:_SHOWN]:
         bus = slow.bus_bytes_per_s

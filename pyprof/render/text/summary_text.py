@@ -145,11 +145,11 @@ def _trend(steps: StepTimes) -> Iterator[str]:
     )
     order = np.argsort(-took, kind="stable")[:_SLOWEST]
     slow = [steps.shown.start + int(index) for index in order]
-    named = (f"{index} ({', '.join(_about_step(steps, index))})" for index in slow)
+    named = (f"{index} ({', '.join(_describe_step(steps, index))})" for index in slow)
     yield from formatting.labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
 
 
-def _about_step(steps: StepTimes, place: int) -> Iterator[str]:
+def _describe_step(steps: StepTimes, place: int) -> Iterator[str]:
     yield duration(steps.duration_ns[place])
     if steps.phase and steps.phase[place]:
         tokens = steps.tokens[place]
@@ -184,7 +184,7 @@ def serving(answer: Summary) -> Iterator[str]:
 
 
 def known_flops(use: PeakUse) -> str:
-    """Which share of the compute time MFU and HFU rest on; "" for all, as far as it is shown."""
+    """State the share of compute time that MFU and HFU rest on; "" if it rounds to 100 %."""
     share = percent(use.known_share)
     return "" if share == percent(1) else f"; FLOPs of {share} % of compute time known"
 
@@ -358,7 +358,7 @@ def time_column(
 ) -> tuple[str, Callable[[float | None, float | None], str]]:
     """Return the unit that suits all times of a table, and a function that formats one.
 
-    A time is in ns, in all and in a mean step: the latter is shown if the verdict is about a step.
+    A time is a pair, ns in all and ns in a mean step; the latter shows if the verdict is per step.
     """
     per_step = answer.is_per_step
 

@@ -99,10 +99,10 @@ def losses_cell(change: TriedChange, base: TrialBaseline) -> str:
     if loss.within_noise:
         return "equal" if not base.loss_noise else "as without it"
     rounding = ", as by rounding" * loss.as_by_rounding
-    return f"differ by {_relative(loss.largest_relative_difference)}{rounding}"
+    return f"differ by {_format_percent(loss.largest_relative_difference)}{rounding}"
 
 
-def _relative(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
@@ -127,7 +127,7 @@ def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
     if base.loss_noise is None:
         repeats = "one run does not show how well it repeats"
     elif base.loss_noise:
-        repeats = f"it repeats within {_relative(base.loss_noise)}"
+        repeats = f"it repeats within {_format_percent(base.loss_noise)}"
     return (
         f"loss after {loss.count} backward passes {loss.last:.{_DIGITS}g} against "
         f"{loss.last_baseline:.{_DIGITS}g}; without the change {repeats}"

@@ -39,19 +39,19 @@ def _blocks(answer: WhatIf) -> Iterator[Iterable[str]]:
         ]
         if len(reasons) > 1 or each.step_ns is not None:
             sentences.append(step_sentence(each, answer.steps))
-        yield _wrapped(*sentences)
+        yield _wrap_sentences(*sentences)
     if len(reasons) == 1:
-        yield _wrapped(_no_step_time(reasons.pop(), answer.steps))
+        yield _wrap_sentences(_no_step_time(reasons.pop(), answer.steps))
     for bound in answer.bounds:
         gain = duration(bound.gain_ns if bound.gain_step_ns is None else bound.gain_step_ns)
         a_step = "" if bound.gain_step_ns is None else " a step"
         most = f"At most {gain}{a_step}, not tried on pairs of captures: {bound.title}."
-        yield _wrapped(f"{bound.change}: {bound.code}", most)
+        yield _wrap_sentences(f"{bound.change}: {bound.code}", most)
     for refusal in answer.refused:
-        yield _wrapped(f"{refusal.change} is not predicted: {refusal.why}.")
+        yield _wrap_sentences(f"{refusal.change} is not predicted: {refusal.why}.")
 
 
-def _wrapped(*sentences: str) -> list[str]:
+def _wrap_sentences(*sentences: str) -> list[str]:
     return [line for sentence in sentences for line in text.wrapped(sentence)]
 
 

@@ -11,8 +11,8 @@ from pyprof.analysis.memory.held_memory import Moment
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.answers.memory_answer import PossibleChange, TimedMemory
 from pyprof.render.text.memory_text import (
-    _beside_time,
     _describe_held,
+    _time_table,
     change_cells,
     sentences,
     signed,
@@ -68,5 +68,5 @@ def test_a_peak_known_as_an_interval_differs_by_an_interval(tmp_path: Path) -> N
 
 def test_bytes_times_time_are_unknown_without_times() -> None:
     timed = [TimedMemory(name, 5, 5, known, 7, 1) for name, known in (("a", 2e15), ("b", None))]
-    rows = [line.split() for line in _beside_time("op", timed, 9)][-2:]
+    rows = [line.split() for line in _time_table("op", timed, 9)][-2:]
     assert [row[5] for row in rows] == ["2", "-"]

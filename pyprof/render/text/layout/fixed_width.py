@@ -77,18 +77,18 @@ def _measure(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, i
     if column.kind == NUMBERS:
         lengths = pc.utf8_length(values)
         first = pc.utf8_length(pc.replace_substring_regex(values, ",.*$", f",{MARK}"))
-        return _most(lengths), _most(pc.min_element_wise(lengths, first)), _most(lengths)
+        return _longest(lengths), _longest(pc.min_element_wise(lengths, first)), _longest(lengths)
     if column.kind not in (INT, FLOAT):
         return 0, 0, 0
     if column.kind == FLOAT:
-        full_width = _most(pc.utf8_length(rounded(values)))
+        full_width = _longest(pc.utf8_length(rounded(values)))
     else:
         full_width = max(len(str(end or 0)) for end in pc.min_max(values).as_py().values())
     with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width
     return full_width, full_width, with_prefix
 
 
-def _most(lengths: pa.Array) -> int:
+def _longest(lengths: pa.Array) -> int:
     return pc.max(lengths).as_py() or 1
 
 
@@ -100,7 +100,7 @@ def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width
     ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
     sign = any(end < 0 for end in ends)
     texts = scaled(pa.array(ends, values.type), column.unit)
-    return max(_SCALED + sign + unit, _most(pc.utf8_length(texts)))
+    return max(_SCALED + sign + unit, _longest(pc.utf8_length(texts)))
 
 
 def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -> Layout:

@@ -23,7 +23,7 @@ from pyprof.render.text.layout.fixed_width import (
     write_lines,
 )
 from pyprof.render.text.layout.numbers import scaled
-from pyprof.render.text.layout.text_width import MARK, cells, cut_end, cut_middle, filled
+from pyprof.render.text.layout.text_width import MARK, cells, cut_end, cut_middle, pad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -77,14 +77,14 @@ class _Shown:
         """Return the text of each row, padded to `room` cells."""
         cut = cut_end if self.column.name in _SENTENCES else cut_middle
         texts = [cut(text, room, MARK) if self.cuts else text for text in self.values]
-        return pa.array([self._filled(text, room) for text in texts], pa.string()).take(self.index)
+        return pa.array([self._pad(text, room) for text in texts], pa.string()).take(self.index)
 
     def title(self, room: int) -> str:
         """Return the header, padded to `room` cells."""
-        return self._filled(self.header[: max(room, 1)] if self.cuts else self.header, room)
+        return self._pad(self.header[: max(room, 1)] if self.cuts else self.header, room)
 
-    def _filled(self, text: str, room: int) -> str:
-        return filled(text, room, left=not self.numeric)
+    def _pad(self, text: str, room: int) -> str:
+        return pad(text, room, left=not self.numeric)
 
 
 def _texts(column: Column, values: pa.ChunkedArray, *, scales: bool, full: bool) -> pa.Array:

@@ -26,7 +26,7 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def filled(text: str, room: int, *, left: bool) -> str:
+def pad(text: str, room: int, *, left: bool) -> str:
     """Pad a text with blanks to `room` cells, on the right if it is aligned left."""
     blanks = " " * (room - cells(text))
     return text + blanks if left else blanks + text
@@ -37,31 +37,31 @@ def cut_middle(text: str, room: int, mark: str = "...") -> str:
     if cells(text) <= room:
         return text
     kept = max(room - len(mark), 0)
-    tail = _end(text, kept // 2)
-    return f"{_beginning(text, kept - cells(tail))}{mark}{tail}"
+    tail = _longest_end(text, kept // 2)
+    return f"{_longest_beginning(text, kept - cells(tail))}{mark}{tail}"
 
 
 def cut_end(text: str, room: int, mark: str = "...") -> str:
     """Leave out the end of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text
-    return f"{_beginning(text, max(room - len(mark), 0))}{mark}"
+    return f"{_longest_beginning(text, max(room - len(mark), 0))}{mark}"
 
 
 def cut_start(text: str, room: int, mark: str = "...") -> str:
     """Leave out the beginning of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text
-    return f"{mark}{_end(text, max(room - len(mark), 0))}"
+    return f"{mark}{_longest_end(text, max(room - len(mark), 0))}"
 
 
-def _end(text: str, room: int) -> str:
+def _longest_end(text: str, room: int) -> str:
     """The longest end that fits, without accents that lost their letter."""
-    end = _beginning(text[::-1], room)[::-1]
+    end = _longest_beginning(text[::-1], room)[::-1]
     return next((end[index:] for index, each in enumerate(end) if _cells(each)), "")
 
 
-def _beginning(text: str, room: int) -> str:
+def _longest_beginning(text: str, room: int) -> str:
     used = 0
     for index, character in enumerate(text):
         used += _cells(character)

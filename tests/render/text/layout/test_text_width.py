@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, filled
+from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, pad
 
 
 @pytest.mark.slow
@@ -21,8 +21,8 @@ def test_wide_characters_take_two_cells(text: str, count: int) -> None:
 @given(st.text(), st.integers(0, 40), st.booleans())
 def test_a_text_is_padded(text: str, more: int, left: bool) -> None:  # noqa: FBT001
     room = cells(text) + more
-    assert cells(filled(text, room, left=left)) == room
-    assert filled(text, room, left=left).replace(" ", "") == text.replace(" ", "")
+    assert cells(pad(text, room, left=left)) == room
+    assert pad(text, room, left=left).replace(" ", "") == text.replace(" ", "")
 
 
 @given(st.text(), st.integers(2, 40))
