@@ -17,7 +17,7 @@ FAMILIES = frozenset({"gemm", "conv", "attention", "rnn"})
 """Op families whose arithmetic is matrix products."""
 
 _OF_CUDNN = frozenset({"conv", "rnn"})
-"""Those for which cuDNN's switch of TF32 counts, not that of matrix products."""
+"""Families that follow cuDNN's switch of TF32, not that of matrix products."""
 
 ALIGNMENT: Mapping[str, int] = {
     "float16": 8, "bfloat16": 8, "float32": 4, "tf32": 4, "float64": 2,
@@ -47,10 +47,10 @@ def eligible(
     """
     if family not in FAMILIES or tc not in {"0", "1"}:
         return None
-    odd = _odd(family, dtype, sizes)
+    odd = _name_odd(family, dtype, sizes)
     if tc == "1":
         return f"alignment: {odd}: padded, slower" if odd else None
-    reason = _vector(sizes, groups) or _device(dtype, cc) or _small(sizes)
+    reason = _vector(sizes, groups) or _device(dtype, cc) or _find_small(sizes)
     reason = reason or _type(family, dtype, cc)
     if reason is not None:
         return reason
@@ -81,7 +81,7 @@ def _vector(sizes: tuple[int | None, int | None, int | None], groups: int) -> st
     return None
 
 
-def _small(sizes: tuple[int | None, int | None, int | None]) -> str | None:
+def _find_small(sizes: tuple[int | None, int | None, int | None]) -> str | None:
     extents = [size for size in sizes if size is not None]
     if extents and min(extents) < _SMALL:
         return f"size: {min(extents)} of {'x'.join(map(str, extents))} fills no Tensor Core tile"
@@ -102,7 +102,9 @@ def _type(family: str, dtype: str | None, cc: tuple[int, int] | None) -> str | N
     )
 
 
-def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:
+def _name_odd(
+    family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]
+) -> str:
     """Name the contiguous sides, N and K, that are not multiples of 16 bytes; M may be any."""
     if (step := ALIGNMENT.get(str(dtype))) is None:
         return ""

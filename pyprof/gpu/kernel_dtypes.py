@@ -175,10 +175,10 @@ def _named_by_library(name: str) -> Types | None:
     if match := _OGS.search(name):  # output, input, weights
         word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(match[1][:5], match[1])
         return Types(_WORDS[word])
-    return _words(name) if "deep_gemm::" in name or "_gtcx" in name else None
+    return _named_types(name) if "deep_gemm::" in name or "_gtcx" in name else None
 
 
-def _words(name: str) -> Types | None:
+def _named_types(name: str) -> Types | None:
     """Find a bounded `bf16` or `f32` in the path: fmha_cutlassF_bf16_aligned, ..._wgmma_f16_..."""
     if not (match := _LETTERS.search(split(name).path)):
         return None
@@ -270,7 +270,7 @@ _CASTS = re.compile(rf"{_TO_ANOTHER_TYPE.pattern}|copy_kernel")
 FLOATS = HALF | {"float32", "float64"}
 
 _READERS: tuple[Callable[[str], Types | None], ...] = (
-    _nvjet, _xmma, _cutlass, _tensile, _trtllm, _named_by_library, _cxx, _cublas, _words
+    _nvjet, _xmma, _cutlass, _tensile, _trtllm, _named_by_library, _cxx, _cublas, _named_types
 )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def split(name: str) -> Name:
     text = _ANONYMOUS.sub("", name)
     start, end = head(text)
     path = text[start:end]
-    return _wrapped(path, text[end:]) or Name(path or text, text[end:])
+    return _find_wrapped(path, text[end:]) or Name(path or text, text[end:])
 
 
 @lru_cache(maxsize=_CACHE)
@@ -121,14 +121,14 @@ def _depths(text: str) -> Iterator[tuple[int, str, int]]:
                 pass
 
 
-def _wrapped(path: str, rest: str) -> Name | None:
+def _find_wrapped(path: str, rest: str) -> Name | None:
     """Return what a wrapper calls: its first template argument that names an operation."""
     if path not in WRAPPERS and not _GUARD.search(path):
         return None
     for argument in _arguments(rest):
         if _TYPE.match(argument):
             start, end = head(argument)
-            return _wrapped(argument[start:end], argument[end:]) or Name(
+            return _find_wrapped(argument[start:end], argument[end:]) or Name(
                 argument[start:end], argument[end:]
             )
     return None

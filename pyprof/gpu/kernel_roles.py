@@ -86,14 +86,14 @@ def role(name: str) -> Role:
     if memory := _MEMORY.match(name):
         return Role(memory[1].lower())
     path, rest = split(name)
-    template_role = _first(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
-    template_role = template_role or _first(_PATH, path) or Role.OTHER
+    template_role = _first_match(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
+    template_role = template_role or _first_match(_PATH, path) or Role.OTHER
     if template_role in APPLIES_FUNCTOR:
-        return _first(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or template_role
+        return _first_match(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or template_role
     return template_role
 
 
-def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role | None:
+def _first_match(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role | None:
     return next((kind for kind, pattern in rules if pattern.search(text)), None)
 
 

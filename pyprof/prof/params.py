@@ -80,10 +80,10 @@ def _rates(
     took = np.bincount(call, duration.astype(float), calls)
     rate = np.divide(done * 1e9, took, out=np.full(calls, np.nan), where=took > 0)
     known_calls = ~unknown & (done > 0) & np.isfinite(rate)
-    return _ascending(group_of_call[known_calls], rate[known_calls], count)
+    return _sort_rates(group_of_call[known_calls], rate[known_calls], count)
 
 
-def _ascending(group: IntArray, rates: Floats, count: int) -> pa.Array:
+def _sort_rates(group: IntArray, rates: Floats, count: int) -> pa.Array:
     """List the rates of each group."""
     order = np.lexsort((rates, group))
     return lists(np.bincount(group, minlength=count), pa.array(rates[order]))
@@ -136,7 +136,7 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
             "total": sums["total"],
             "eff_ns": np.bincount(group, both.column("eff_ns").to_numpy(), count),
             "eff_known_ns": sums["eff_known_ns"],
-            "rates": _ascending(of_rate, np.asarray(rates.flatten()), count),
+            "rates": _sort_rates(of_rate, np.asarray(rates.flatten()), count),
         }
     )
 
@@ -157,12 +157,16 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
             "total": groups.column("total"),
             "share": 100 * total / max(total.sum(), 1.0),
             "mean": total / groups.column("calls").to_numpy(),
-            "tflops_min": _known(np.array([part[0] if len(part) else np.nan for part in rates])),
-            "tflops": _known(
+            "tflops_min": _null_if_unknown(
+                np.array([part[0] if len(part) else np.nan for part in rates])
+            ),
+            "tflops": _null_if_unknown(
                 np.array([float(np.median(part)) if len(part) else np.nan for part in rates])
             ),
-            "tflops_max": _known(np.array([part[-1] if len(part) else np.nan for part in rates])),
-            "eff": _known(eff),
+            "tflops_max": _null_if_unknown(
+                np.array([part[-1] if len(part) else np.nan for part in rates])
+            ),
+            "eff": _null_if_unknown(eff),
         }
     )
     order = [("total", "descending"), *((name, "ascending") for name in KEYS)]
@@ -174,5 +178,5 @@ def measures() -> list[Column]:
     return [*_MEASURES]
 
 
-def _known(values: Floats) -> pa.Array:
+def _null_if_unknown(values: Floats) -> pa.Array:
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))

@@ -188,7 +188,7 @@ class Table:
         return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 
     @cached_property
-    def _described(self) -> dict[str | None, Device]:
+    def _devices_by_name(self) -> dict[str | None, Device]:
         rows = self.source.devices.to_pylist()
         return {
             row["name"]: described_device(row) for row in reversed(rows)
@@ -196,7 +196,7 @@ class Table:
 
     def device_of(self, name: str | None) -> Device:
         """The device as the capture describes it, completed from the table of cards."""
-        return completed(self._described.get(name) or Device(name or self._asked_gpu))
+        return completed(self._devices_by_name.get(name) or Device(name or self._asked_gpu))
 
     @cached_property
     def _asked_gpu(self) -> str | None:
@@ -304,7 +304,7 @@ _MAX_OF_DEVICE = {
 """Far beyond what any GPU has: a value above this, or below 0, was damaged."""
 
 
-def _possible(value: object, most: float) -> object:
+def _null_if_impossible(value: object, most: float) -> object:
     return value if isinstance(value, (int, float)) and 0 <= value <= most else None
 
 
@@ -314,7 +314,8 @@ def described_device(row: Mapping[str, object]) -> Device:
     return Device(
         name=row.get("name"),  # type: ignore[arg-type]
         **{  # type: ignore[arg-type]
-            name: _possible(row.get(key), most) for name, (key, most) in _MAX_OF_DEVICE.items()
+            name: _null_if_impossible(row.get(key), most)
+            for name, (key, most) in _MAX_OF_DEVICE.items()
         },
         cc=cc if None not in cc else None,  # type: ignore[arg-type]
     )

@@ -131,11 +131,13 @@ class Peaks:
         return next((self.rates[key] for key in keys if key in self.rates), None), unit
 
 
-def _words(name: str) -> frozenset[str]:
+def _words_of_name(name: str) -> frozenset[str]:
     return frozenset(_WORD.findall(name.lower())) - _VENDOR_WORDS
 
 
-_BY_WORDS = {_words(spelling): card for card in CARDS for spelling in (card.name, *card.spellings)}
+_BY_WORDS = {
+    _words_of_name(spelling): card for card in CARDS for spelling in (card.name, *card.spellings)
+}
 
 
 @lru_cache(maxsize=1024)
@@ -144,7 +146,7 @@ def find_card(name: str) -> Card | None:
 
     `RTX 4090 D`, `RTX 4090 Laptop GPU` and `H100 NVL` are cards of their own, not variants.
     """
-    return _BY_WORDS.get(_words(_MIG.sub("", name)))
+    return _BY_WORDS.get(_words_of_name(_MIG.sub("", name)))
 
 
 def cards_like(part: str) -> list[Card]:
@@ -170,7 +172,7 @@ def completed(device: Device) -> Device:
     card = find_card(device.name) if device.name else None
     if card is None:
         return device
-    all_sms_present = device.sm_count or _sliced(device)
+    all_sms_present = device.sm_count or _is_slice(device)
     return replace(
         device,
         cc=device.cc or card.cc,
@@ -178,7 +180,7 @@ def completed(device: Device) -> Device:
     )
 
 
-def _sliced(device: Device) -> bool:
+def _is_slice(device: Device) -> bool:
     """Whether the name of a device is that of a slice of a card (MIG)."""
     return device.name is not None and _MIG.search(device.name) is not None
 
@@ -217,7 +219,7 @@ _RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
 def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts:
     """Take the datasheet's rates for a whole card, else those by SMs and clock; none if unknown."""
     full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
-    sliced = _sliced(device)
+    sliced = _is_slice(device)
     hidden_slice = sliced and not device.sm_count
     if card is not None and full_card and not hidden_slice and clock_mhz is None:
         rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates_tflops.items()}
@@ -242,7 +244,7 @@ def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Rates
 
 def _bandwidth(device: Device, card: Card | None) -> Rate | None:
     """Take the driver's figure, else the datasheet's; None for a slice whose share is unknown."""
-    sliced = _sliced(device)
+    sliced = _is_slice(device)
     if card is not None:
         sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count
     driver_bandwidth = device.bandwidth_bytes_per_s

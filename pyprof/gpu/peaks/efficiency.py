@@ -41,14 +41,14 @@ def _table() -> Mapping[tuple[str, str, str], float]:
         }
 
 
-def _own() -> Mapping[str, Mapping[str, float]]:
+def _measured_shares() -> Mapping[str, Mapping[str, float]]:
     """Return the shares that `pyprof peaks --measure` found on this machine, by device."""
     return {name: each.shares for name, each in load().items() if each.shares}
 
 
 def measured_here(device: str) -> bool:
     """Whether the shares of a device are those of `pyprof peaks --measure`."""
-    return device in _own()
+    return device in _measured_shares()
 
 
 def measured_as(device: str) -> str | None:
@@ -76,6 +76,6 @@ def measured_cards() -> list[str]:
 
 def efficiency(card: str, family: str, dtype: str) -> float | None:
     """Return the share of the roofline that kernels of a family reach; None if not measured."""
-    if (shares := _own().get(card)) is not None:
+    if (shares := _measured_shares().get(card)) is not None:
         return shares.get(f"{family} {dtype}")
     return _table().get((card, family, dtype))

@@ -144,7 +144,7 @@ def with_outputs(
         lambda each: indices.setdefault(node_output(each), len(indices)), 0
     )
     shapes = list(indices)
-    lacks = works.matches(_lacks)
+    lacks = works.matches(_lacks_argument)
     if len(shapes) == 1 or not lacks.any():
         return works
     # number rows by process and sequence number, if they have exactly one
@@ -167,7 +167,7 @@ def with_outputs(
     )
 
 
-def _lacks(work: AttributedCall) -> bool:
+def _lacks_argument(work: AttributedCall) -> bool:
     """Whether a forward call's cost is unknown because an argument was not recorded."""
     return (
         work.direction == FPROP

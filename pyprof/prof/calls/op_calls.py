@@ -179,7 +179,7 @@ def exclusive_totals(total: Int64Array, call: IntArray, pairs: Int64Array) -> In
     """
     if not len(pairs):
         return total
-    total_of = _by_call(total, call)
+    total_of = _totals_by_call(total, call)
     inner, outer = pairs.T
     less = np.zeros_like(total_of)
     np.add.at(less, outer, np.maximum(total_of[inner], 0))
@@ -189,7 +189,7 @@ def exclusive_totals(total: Int64Array, call: IntArray, pairs: Int64Array) -> In
 
 def unknown_inside(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
     """For each row, a call inside its own whose total is unknown; -1 if there is none."""
-    total_of = _by_call(total, call)
+    total_of = _totals_by_call(total, call)
     inner, outer = pairs[total_of[pairs[:, 0]] == MISSING].T
     inner_call = np.full_like(total_of, -1)
     inner_call[outer] = inner
@@ -202,10 +202,10 @@ def propagate_unknown(
     """Point rows made unknown by a call inside theirs to that call's reason, plus `offset`."""
     inner = unknown_inside(total, call, pairs)
     rows = (inner >= 0) & (total != MISSING)
-    reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
+    reason_of[rows] = offset + _totals_by_call(reason_of, call)[inner[rows]] % offset
 
 
-def _by_call(total: IntArray, call: IntArray) -> Int64Array:
+def _totals_by_call(total: IntArray, call: IntArray) -> Int64Array:
     total_of = np.full(int(call.max(initial=-1)) + 1, MISSING)
     total_of[call] = total
     return total_of
@@ -250,7 +250,7 @@ class FillCosts:
         """
         filled_call, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
         if ids is not None:
-            filled_call[self._filled(*ids, chosen, moved)] = True
+            filled_call[self._calls_filled(*ids, chosen, moved)] = True
         helped[self.call[self.helps > 0]] = True
         helped &= ~filled_call
         rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != MISSING)
@@ -262,7 +262,7 @@ class FillCosts:
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != MISSING), filled, moved)
 
-    def _filled(
+    def _calls_filled(
         self, offsets: IntArray, members: IntArray, chosen: IntArray, moved: Int64Array
     ) -> Int64Array:
         """Numbers of the calls with a fill inside that is as large as their result."""

@@ -99,14 +99,14 @@ def choose(context: KernelContext) -> AttributedCall:
                     reason=f"unknown op {work.call.op}",
                 )
         return AttributedCall(
-            call=None, direction=FPROP, dtype=None, position=OWN, reason=_unmarked(context)
+            call=None, direction=FPROP, dtype=None, position=OWN, reason=_why_no_op(context)
         )
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
 
 
-def _unmarked(context: KernelContext) -> str:
+def _why_no_op(context: KernelContext) -> str:
     """Return why no op is stated."""
     if context.replayed:
         return UNSEEN
@@ -218,7 +218,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         if call is not None and around is not None:
             call = as_unary(call, around)
             output = output or ops.result_shape(call, around)
-        lacking = _lacking(call, dtype)
+        lacking = _missing_dtype(call, dtype)
         yield AttributedCall(
             call=call,
             direction=FPROP,
@@ -232,7 +232,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         position = node if node is not None else OWN
         for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             call = as_marked(said.call, context.fwd_markers)
-            lacking = _lacking(call, dtype)
+            lacking = _missing_dtype(call, dtype)
             yield AttributedCall(
                 call=call,
                 direction=BPROP,
@@ -243,7 +243,7 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
             )
 
 
-def _lacking(call: Call | None, dtype: str | None) -> str | None:
+def _missing_dtype(call: Call | None, dtype: str | None) -> str | None:
     """The dtype, if a tensor of the call lacks one or the call has no tensors."""
     dtypes = [tensor.dtype for tensor in call.tensors] if call is not None else []
     return None if dtypes and all(dtypes) else dtype
@@ -290,11 +290,13 @@ def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
             continue
         times = len(inner.args) // max(len(outer.args), 1)
         if _same_op(inner, outer) and times > 0 and inner.args == outer.args * times:
-            return index, _alone(inner, [call for call in calls[index:] if call is not None])
+            return index, _own_arguments(
+                inner, [call for call in calls[index:] if call is not None]
+            )
     return None
 
 
-def _alone(call: Call, calls: Sequence[Call]) -> Call:
+def _own_arguments(call: Call, calls: Sequence[Call]) -> Call:
     """The call without the arguments that belong to the calls around it."""
     args = call.args
     around = [outer.args for outer in takewhile(partial(_same_op, call), calls)]

@@ -75,13 +75,13 @@ def reasons(table: Table) -> pa.Array:
     For a row that ran faster than its device can, a possible cause comes first.
     """
     costs = table.costs
-    reason = _first(
-        _where(~table.timed, _UNTIMED),
-        _where(costs.autotuning, _AUTOTUNING),
-        _where(costs.helper, "helper: serves the op's other kernels"),
+    reason = _first_text(
+        _text_of_rows(~table.timed, _UNTIMED),
+        _text_of_rows(costs.autotuning, _AUTOTUNING),
+        _text_of_rows(costs.helper, "helper: serves the op's other kernels"),
         costs.reason,
         costs.via,
-        _unused(table),
+        _why_no_tensor_cores(table),
         table.classified.map(_verdict),
     )
     above = above_peak(table)
@@ -91,11 +91,11 @@ def reasons(table: Table) -> pa.Array:
     return DictionaryColumn(both, [text or None for text in spelt]).dictionary_array()
 
 
-def _where(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
+def _text_of_rows(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
     return DictionaryColumn(np.where(rows, 0, -1), [text])
 
 
-def _first(*columns: DictionaryColumn) -> DictionaryColumn:
+def _first_text(*columns: DictionaryColumn) -> DictionaryColumn:
     """For each row, the text of the first column that has one."""
     index = np.full(len(columns[0]), -1)
     values: list[str | None] = []
@@ -144,7 +144,7 @@ def _verdict(judgement: KernelClass) -> str | None:
     return judgement.tc.rule if judgement.tc.value != "-" else None
 
 
-def _unused(table: Table) -> DictionaryColumn:
+def _why_no_tensor_cores(table: Table) -> DictionaryColumn:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
     costs, classified = table.costs, table.classified
     first, index = combinations(costs.params.index, classified.index)

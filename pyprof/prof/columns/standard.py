@@ -34,7 +34,7 @@ __all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 DEFAULT = "idx,dir,sub,mod,op,kernel,params,sil"
 
 
-def _recorded(name: str) -> Values:
+def _stored(name: str) -> Values:
     """A column of the records as it is."""
     return lambda table: table.records.arrow(name)
 
@@ -51,7 +51,7 @@ _COLUMNS = (
            lambda table: values.format_lists(table.records.arrow("seqId"))),
     Column("altseq", "AltSeqId", NUMBERS, 7, "Other sequence numbers of the kernel.",
            lambda table: values.format_lists(table.records.arrow("altSeqId"))),
-    Column("tid", "TId", INT, 12, "Thread that launched it.", _recorded("tid")),
+    Column("tid", "TId", INT, 12, "Thread that launched it.", _stored("tid")),
     Column("layer", "Layer", TEXT, 10, "Layers around it, outermost first.",
            lambda table: values.format_distinct(
                table.own_or_forward("layer"), lambda names: ":".join(names) or None)),
@@ -64,7 +64,7 @@ _COLUMNS = (
                table.records.dictionary("dir"), lambda text: text or None),
            choices=("fprop", "bprop", "optim", "comm", "copy")),
     Column("sub", "Sub", INT, 3, "Position among the kernels of one sequence number.",
-           _recorded("subSeqId")),
+           _stored("subSeqId")),
     Column("mod", "Module", TEXT, 15, "Python module of the op that was called.",
            lambda table: values.format_distinct(
                table.own_or_forward("mod"), values.outermost_module)),
@@ -76,13 +76,13 @@ _COLUMNS = (
                table.records.dictionary("kShortName"), lambda name: name.replace(" ", "_"))),
     Column("params", "Params", TEXT, 0, "The arguments that its op's cost was computed from.",
            lambda table: values.params(table.costs)),
-    Column("sil", "Sil(ns)", INT, 10, "Time on the GPU, ns.", _recorded("kDuration"), unit="ns"),
+    Column("sil", "Sil(ns)", INT, 10, "Time on the GPU, ns.", _stored("kDuration"), unit="ns"),
     Column("tc", "TC", TEXT, 2,
            "Tensor Cores: 1 used, 0 not used, ? unknown from the name, - nothing for them to do.",
            lambda table: table.classified.map(lambda entry: entry.tc.value).dictionary_array(),
            choices=("1", "0", "?", "-")),
-    Column("device", "Device", INT, 3, "Number of the GPU.", _recorded("device")),
-    Column("stream", "Stream", INT, 3, "CUDA stream.", _recorded("stream")),
+    Column("device", "Device", INT, 3, "Number of the GPU.", _stored("device")),
+    Column("stream", "Stream", INT, 3, "CUDA stream.", _stored("stream")),
     Column("grid", "Grid", NUMBERS, 12, "Thread blocks, x,y,z.",
            lambda table: values.format_distinct(table.records.dictionary("grid"), values.commas)),
     Column("block", "Block", NUMBERS, 12, "Threads in a block, x,y,z.",
@@ -94,20 +94,20 @@ _COLUMNS = (
            "Its share of its op call's least DRAM traffic: each input and output once.",
            lambda table: arrays.or_null(table.costs.bytes), unit="byte"),
     Column("start", "Start(ns)", INT, 12, "Start on the GPU, ns on the capture's clock.",
-           _recorded("start"), unit="ns", exact=True),
+           _stored("start"), unit="ns", exact=True),
     Column("end", "End(ns)", INT, 12, "End on the GPU, ns on the capture's clock.",
-           _recorded("end"), unit="ns", exact=True),
+           _stored("end"), unit="ns", exact=True),
     Column("gap", "Gap(ns)", INT, 10,
            "Time that its process had left the device idle before it, ns; 0: other work ran.",
            lambda table: explained_columns.idle_before(table.records), unit="ns"),
     Column("queue", "Queue(ns)", INT, 10,
            "From the start of the launching API call to the start on the GPU, ns.",
            lambda table: explained_columns.queued(table.records), unit="ns"),
-    Column("pid", "PId", INT, 8, "Process that launched it.", _recorded("pid")),
-    Column("rank", "Rank", INT, 4, "Rank of the process in a distributed job.", _recorded("rank")),
+    Column("pid", "PId", INT, 8, "Process that launched it.", _stored("pid")),
+    Column("rank", "Rank", INT, 4, "Rank of the process in a distributed job.", _stored("rank")),
     Column("window", "Window", INT, 3,
            "Window of the capture in which it was launched, from 0; empty if there is only one.",
-           _recorded("window")),
+           _stored("window")),
     Column("step", "Step", INT, 5,
            "Step in which it was launched, from 0; empty if no step is marked around it.",
            lambda table: step_rows.numbers(table)),
@@ -120,7 +120,7 @@ _COLUMNS = (
            lambda table: kernel_families.families(table).dictionary_array()),
     Column("kind", "Kind", TEXT, 6,
            "Kind of work: kernel, memcpy, memset, graph (a CUDA graph launch) or cpu.",
-           _recorded("kind"), choices=("kernel", "memcpy", "memset", "graph", "cpu")),
+           _stored("kind"), choices=("kernel", "memcpy", "memset", "graph", "cpu")),
     Column("line", "Line", TEXT, 25,
            "Your source line: the innermost one outside installed libraries.",
            lambda table: values.format_distinct(
@@ -152,8 +152,8 @@ _COLUMNS = (
            lambda table: values.via(table)),
     Column("opid", "OpId", INT, 8, "Number of its op call; the kernels of a call share its cost.",
            lambda table: values.integers(table.costs.call)),
-    Column("regs", "Regs", INT, 4, "Registers per thread.", _recorded("regs")),
-    Column("smem", "SMem(B)", INT, 8, "Shared memory per block, bytes.", _recorded("smem"),
+    Column("regs", "Regs", INT, 4, "Registers per thread.", _stored("regs")),
+    Column("smem", "SMem(B)", INT, 8, "Shared memory per block, bytes.", _stored("smem"),
            unit="byte"),
     # what the hardware did: how full it could be, and what counters measured
     Column("occ", "Occ(%)", FLOAT, 7,

@@ -92,7 +92,7 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     how = measured.source.map(lambda source: _VIA.get(source or ""))
     words = [*dict.fromkeys([*how.values, None])]
     place_of_word = how.numpy(words.index, words.index(None))
-    texts = [_joined(text, word) for text in (*via.values, None) for word in words]
+    texts = [_join_words(text, word) for text in (*via.values, None) for word in words]
     index = np.where(via.index < 0, len(via.values), via.index)
     return DictionaryColumn(index * len(words) + place_of_word, texts)
 
@@ -103,5 +103,5 @@ _VIA = {
 }
 
 
-def _joined(*words: str | None) -> str | None:
+def _join_words(*words: str | None) -> str | None:
     return ", ".join(word for word in words if word) or None

@@ -92,9 +92,9 @@ def blocks_per_sm(
         np.where(possible, each, 1) for each in (threads, regs, smem_bytes)
     )
     safe_warps = np.maximum(-(-threads // WARP), 1)
-    of_warp = _up(np.maximum(regs, 1) * WARP, _REGISTER_UNIT)
+    of_warp = _round_up(np.maximum(regs, 1) * WARP, _REGISTER_UNIT)
     warps_by_regs = limits.parts * (_REGISTERS // limits.parts // of_warp)
-    of_block = _up(smem_bytes + limits.reserved_bytes, limits.smem_unit_bytes)
+    of_block = _round_up(smem_bytes + limits.reserved_bytes, limits.smem_unit_bytes)
     by_smem = np.where(of_block > 0, limits.smem_bytes // np.maximum(of_block, 1), limits.blocks)
     fitting = np.minimum.reduce(
         [
@@ -107,7 +107,7 @@ def blocks_per_sm(
     return np.where(possible, np.maximum(fitting, 0), 0)
 
 
-def _up(values: Int64Array, unit: int) -> Int64Array:
+def _round_up(values: Int64Array, unit: int) -> Int64Array:
     return -(-values // unit) * unit
 
 
