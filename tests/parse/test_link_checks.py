@@ -195,7 +195,7 @@ def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
     assert damaged(tmp_path, change) == (3 * STEPS, ())
 
 
-def _waiting(path: Path, ns: int) -> Path:
+def _write_waiting(path: Path, ns: int) -> Path:
     """Write steps with a pause in the middle, during which a call of that length runs."""
     whole(path, [40_000] * STEPS + [10**7] + [40_000] * STEPS)
     begins = 10**9 + 3 * STEPS * 40_000 + 1_000
@@ -210,7 +210,7 @@ def _waiting(path: Path, ns: int) -> Path:
 @pytest.mark.slow
 def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_path: Path) -> None:
     """If hardly any launch is inside a range, a long call shows it."""
-    path = _waiting(tmp_path / "net.sqlite", 9 * 10**6)
+    path = _write_waiting(tmp_path / "net.sqlite", 9 * 10**6)
     assert attributed(path) == (3 * (2 * STEPS + 1), ())
     damage.sql(path, f"{_RANGES} {_MOVED.format(3 * STEPS * 40_000 + 20_000)}")
     count, (said,) = attributed(path)
@@ -221,7 +221,7 @@ def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_pat
 
 def test_two_ranges_inside_a_call_of_their_thread_are_on_another_clock(tmp_path: Path) -> None:
     """Every other range holds the launch of a later one, so the rest looks sound."""
-    path = _waiting(tmp_path / "net.sqlite", 10**6)
+    path = _write_waiting(tmp_path / "net.sqlite", 10**6)
     damage.sql(path, f"{_RANGES} {_MOVED.format(80_000)}")
     count, (said,) = attributed(path)
     assert count == 0

@@ -93,21 +93,21 @@ def test_times_and_costs_are_those_of_tracelens(captures: Path, pair: str) -> No
     for rows in _theirs(folder).values():
         called = sum(int(row["operation_count"]) for row in rows)
         us = sum(float(row["Kernel Time (µs)_sum"]) for row in rows)
-        (found,) = [c for c in ours if abs(c.ns / 1e3 - us) < 1e-3 * called and _is(c, rows[0])]
+        (found,) = [c for c in ours if abs(c.ns / 1e3 - us) < 1e-3 * called and _has_op(c, rows[0])]
         if "moe_forward" not in found.ops:
             assert len(found.calls) == called
-            compared += _compared(found, rows[0])
+            compared += _compare_costs(found, rows[0])
     assert compared >= 5
 
 
-def _is(calls: Calls, row: dict[str, str]) -> bool:
+def _has_op(calls: Calls, row: dict[str, str]) -> bool:
     name = row["name"].rpartition("::")[2]
     name = "moe_forward" if name.startswith("moe_") else name
     return any(op.startswith(name) for op in calls.ops)
 
 
-def _compared(calls: Calls, row: dict[str, str]) -> int:
-    """Compare what both know of a product, a copy or a kernel of Inductor; count it where so."""
+def _compare_costs(calls: Calls, row: dict[str, str]) -> int:
+    """Compare the costs of a product, a copy or a kernel of Inductor; 0 if either lacks them."""
     if calls.ops[-1] not in {"mm", "addmm", "copy_"} and not calls.ops[-1].startswith("triton"):
         return 0
     flops, least = calls.per_call(calls.flops), calls.per_call(calls.bytes)

@@ -30,7 +30,7 @@ RANGES = (
 
 
 def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
-    """Return some columns as a set in order: row order means nothing."""
+    """Return the rows of some columns, sorted: their order means nothing."""
     found = with_texts(found) if "text" in names else found
     return sorted((tuple(row.values()) for row in found.select(names).to_pylist()), key=repr)
 

@@ -39,8 +39,8 @@ def _forward(*, layers: bool, checkpoint: bool) -> list[Range]:
     return ranges
 
 
-def _again(start: int, *, seq: int, layers: bool) -> list[Range]:
-    """The same again from some time on, on the thread of the backward pass."""
+def _rerun(start: int, *, seq: int, layers: bool) -> list[Range]:
+    """Run both ops again from `start` on, on the thread of the backward pass."""
     ranges = [
         _span(CONV.format(seq=seq), start + 10, start + 50),
         _span(RELU.format(seq=seq + 1), start + 60, start + 90),
@@ -54,13 +54,13 @@ def _again(start: int, *, seq: int, layers: bool) -> list[Range]:
 
 
 def _not_reentrant(*, layers: bool) -> list[Range]:
-    """relu_'s node asks for its result, and the convolution runs again inside of it."""
+    """relu_'s node asks for its result, so the convolution runs again inside that node."""
     node = [
         _span(f"{EVALUATE}ReluBackward0, op_id = 3", 400, 600),
         _span("ReluBackward0, seq = 42, op_id = 4", 401, 599),
         _span(THRESHOLD, 510, 550),
     ]
-    return [*_forward(layers=layers, checkpoint=False), *node, *_again(405, seq=0, layers=layers)]
+    return [*_forward(layers=layers, checkpoint=False), *node, *_rerun(405, seq=0, layers=layers)]
 
 
 def _reentrant(*, layers: bool) -> list[Range]:
@@ -73,7 +73,7 @@ def _reentrant(*, layers: bool) -> list[Range]:
         _span("ReluBackward0, seq = 1, op_id = 9", 507, 553),
         _span(THRESHOLD, 510, 550),
     ]
-    return [*_forward(layers=layers, checkpoint=True), *nodes, *_again(405, seq=0, layers=layers)]
+    return [*_forward(layers=layers, checkpoint=True), *nodes, *_rerun(405, seq=0, layers=layers)]
 
 
 WORK = (

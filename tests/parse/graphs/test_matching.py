@@ -52,11 +52,11 @@ def test_every_op_is_found_and_costs_once_a_replay(tmp_path: Path, random: Rando
     charged: dict[tuple[int, Planted], int] = defaultdict(int)
     for start, cost in zip(starts, Table(records).costs.flops.tolist(), strict=True):
         charged[made.replay.get(start, start), made.truth[start]] += cost
-    assert charged == {key: times * key[1].flops for key, times in _times(made).items()}
+    assert charged == {key: times * key[1].flops for key, times in _count_ops(made).items()}
 
 
-def _times(made: Scenario) -> dict[tuple[int, Planted], int]:
-    """Count how often each op is in each replay: as often as any of its nodes' origins."""
+def _count_ops(made: Scenario) -> dict[tuple[int, Planted], int]:
+    """Count each op in each replay: as often as the most frequent of its captured nodes ran."""
     origin: dict[tuple[int, int | None], tuple[int, int | None]] = {}
     for node in made.nodes:
         origin[node.pid, node.id] = (

@@ -10,7 +10,7 @@ from pyprof.parse.ranges import nesting
 from pyprof.parse.ranges.nesting import innermost, nest
 
 ways = pytest.mark.parametrize("steps", [0, 1, nesting._STEPS])
-"""Levels to climb side by side; what is deeper is gone through one by one."""
+"""Levels that are climbed for all ranges at once; deeper ones are climbed one by one."""
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 12)).map(

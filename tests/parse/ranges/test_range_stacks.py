@@ -174,10 +174,10 @@ def _expected(texts: list[str], most: int) -> range_stacks.RangeStack:
         if k in (Kind.LAYER, Kind.USER)
     )
     layer = named or ("iteration",) * bool(of[Kind.STEP])
-    begin = _begin_again(texts, kinds)
+    begin = _find_recomputation(texts, kinds)
     inner = texts if begin is None else texts[begin + 1 :]
-    again = begin is not None and any(t in seqs or t in dict(calls) for t in inner)
-    inner = inner if again else texts
+    recomputed = begin is not None and any(t in seqs or t in dict(calls) for t in inner)
+    inner = inner if recomputed else texts
     direction_hint = "bprop" if any("(backward)" in text for text in texts) else ""
     trace = traces[-1] if traces else ()
     return range_stacks.RangeStack(
@@ -191,15 +191,15 @@ def _expected(texts: list[str], most: int) -> range_stacks.RangeStack:
         optimizer=bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
         direction_hint=direction_hint,
         naming=tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
-        recomputed=again,
+        recomputed=recomputed,
         inherited=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
     )
 
 
-def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
-    """Find the innermost checkpoint, or module within a node, in which no other node is."""
+def _find_recomputation(texts: list[str], kinds: list[Kind]) -> int | None:
+    """Find the innermost checkpoint, or module within a node, that contains no other node."""
     begin, backward = None, False
     for n, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
         if "MmBackward0" in text:
@@ -232,8 +232,8 @@ def test_selected_paths_are_formatted(tree: list[tuple[int, int]], most: int, rn
             at = tree[at][0]
         expected.append(_expected(around[::-1], most))
     backward = found.backward(texts)
-    again = found.find_recomputed(texts, backward)
-    assert found.describe(texts, again, np.array(wanted, np.int64), most) == expected
+    recomputed = found.find_recomputed(texts, backward)
+    assert found.describe(texts, recomputed, np.array(wanted, np.int64), most) == expected
     assert [entry.backward for entry in expected] == backward[wanted].tolist()
 
 

@@ -209,7 +209,7 @@ CONV = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize1
 
 
 def _forward_flops(folder: Path, *nodes: tuple[int, list[int]]) -> object:
-    """Load a convolution of unknown stride and nodes of a sequence number and a gradient's size."""
+    """Load a convolution of unknown stride, and a node per sequence number and gradient's size."""
     forward = encode_seq("aten::cudnn_convolution", seq=5, op_id=1, sizes=[X, W, [], [], []])
     ranges, work = [Range(forward, (0, 100))], [Work(CONV, (1000, 1100), (10, 20))]
     for at, (seq, size) in enumerate(nodes, 1):

@@ -179,7 +179,7 @@ def _kept(*sizes: list[int]) -> list[Called]:
     return [call("detach", [size], call("alias", [size])) for size in sizes]
 
 
-def _again(*ops: Called) -> Called:
+def _recomputing_node(*ops: Called) -> Called:
     """Return a node that runs a forward pass again before its own work."""
     return _node("MulBackward0", 9, *ops, call("mul", [X, X]))
 
@@ -188,7 +188,7 @@ def test_an_op_that_checkpointing_stopped_is_not_charged(tmp_path: Path) -> None
     """The last recomputed op only saved its input before it was stopped."""
     sine = call("sin", [X], *_kept(X), seq=20)
     last = call("mul", [X, X], *_kept(X, X), seq=21)
-    rows = _load(tmp_path, _again(sine, last))
+    rows = _load(tmp_path, _recomputing_node(sine, last))
     assert rows.kernel.tolist() == ["aten::sin", "aten::mul", "aten::mul"]
     assert rows.flops.fillna(-1).tolist() == [20 * N, -1, N]
     assert rows.why[1].startswith("stopped: gradient checkpointing")
@@ -199,7 +199,7 @@ def test_a_call_around_a_stopped_op_is_not_charged(tmp_path: Path) -> None:
     first = call("relu", [X], *_kept(X), seq=19)
     product = call("mm", [X, [48, 64]], *_kept([48, 64]), seq=21)
     both = [call("add", [X, X], seq=20), call("matmul", [X, [48, 64]], product, seq=20)]
-    rows = _load(tmp_path, _again(first, call("linear", [X, X], *both, seq=20)))
+    rows = _load(tmp_path, _recomputing_node(first, call("linear", [X, X], *both, seq=20)))
     assert rows.flops.fillna(-1).tolist() == [N, N, -1, N]
 
 
@@ -214,13 +214,13 @@ def test_a_call_around_a_stopped_op_is_not_charged(tmp_path: Path) -> None:
 )
 def test_a_last_op_that_did_work_is_charged(tmp_path: Path, last: Called) -> None:
     """One whose output is saved has run, and one that called other ops had begun."""
-    rows = _load(tmp_path, _again(call("sin", [X], *_kept(X), seq=20), last))
+    rows = _load(tmp_path, _recomputing_node(call("sin", [X], *_kept(X), seq=20), last))
     assert rows.flops.notna().all()
 
 
 def test_a_gradient_of_a_gradient_is_not_a_checkpoint(tmp_path: Path) -> None:
     """A differentiable backward node calls ops with sequence numbers, but nothing is stopped."""
-    rows = _load(tmp_path, _again(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
+    rows = _load(tmp_path, _recomputing_node(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
     assert rows.flops.tolist() == [20 * N, N, N]
 
 

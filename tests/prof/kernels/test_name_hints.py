@@ -104,7 +104,7 @@ def test_autocast_converts_operands_behind_a_marker(
     dtype: str,
     elements: int,
 ) -> None:
-    """An op's kernels, by their names, work on another type; casts are not bytes of a bias."""
+    """The op's own kernel shows the type that it computes in; casts count no bytes."""
     tensors = tuple(Tensor(shape, stated) for shape in shapes)
     call = Call(FUNCTIONAL, op, (*tensors, -1) if op == "softmax" else tensors)
     rows = rows_of(tmp_path, [encode_op(call)], *kernels)

@@ -63,8 +63,8 @@ def test_a_range_without_a_length_has_no_end(tmp_path: Path) -> None:
     assert capture.ranges["end"].to_pylist() == [None, 9_000]
 
 
-def _said(text: str) -> str | tuple[str, ...]:
-    """Return the frames of a trace, of other texts what is before the first comma."""
+def _frames_or_name(text: str) -> str | tuple[str, ...]:
+    """Return the frames of a trace; of any other text, what precedes the first comma."""
     return marker.decode_trace(text) or text.partition(",")[0]
 
 
@@ -139,7 +139,7 @@ def test_stacks_and_modules_are_ranges_around_ops(
     events: list[dict[str, Any]], expected: list[str | tuple[str, ...]], tmp_path: Path
 ) -> None:
     written = texts(read(tmp_path, [*events, GPU]))
-    assert [_said(text) for text in written] == expected
+    assert [_frames_or_name(text) for text in written] == expected
     if expected[0] == BOTH:
         assert marker.decode_functions(written[0]) == ("main", "forward")
 

@@ -268,7 +268,7 @@ def bert(captures: Path) -> Path:
     return captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
 
 
-def _told(path: Path) -> list[dict[str, str]]:
+def _read_by_csv(path: Path) -> list[dict[str, str]]:
     """Read the file another way: Python's csv, nothing of ours."""
     kernels: dict[str, dict[str, str]] = defaultdict(dict)
     with path.open(newline="") as file:
@@ -281,7 +281,7 @@ def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
     rows = run(
         "prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert
     ).rows
-    told = _told(bert)
+    told = _read_by_csv(bert)
     assert len(rows) == len(told)
     for row, metrics in zip(rows, told, strict=True):
         assert float(row["Occ(%)"]) == float(metrics["Theoretical Occupancy"])
@@ -299,7 +299,7 @@ def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
 def test_counters_are_those_of_the_file(bert: Path) -> None:
     done = run("prof", "-q", "--csv", "-c", "sil,dram,xflops,clock,via", bert)
     op = "sm__sass_thread_inst_executed_op_{}{}_pred_on.sum"
-    for row, m in zip(done.rows, _told(bert), strict=True):
+    for row, m in zip(done.rows, _read_by_csv(bert), strict=True):
         flops = sum(
             float(m[op.format(kind, name)]) * weight
             for kind in "fhd"

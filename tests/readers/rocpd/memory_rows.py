@@ -22,7 +22,7 @@ def free(at: int, address: int = 4096) -> Row:
 def add(
     path: Path, rows: list[Row], *, level: str = "REAL", place: int | None = None, pid: int = 1
 ) -> Path:
-    """Add rows to the first recording of a file; with a place to that, where they share tables."""
+    """Add rows to a file's first recording, or to number `place` where recordings share tables."""
     table = f"rocpd_memory_allocate{ROCPD_SUFFIX if place is None else ''}"
     guid = f"0000{place or 0:04x}-e175-7175-b886-1df113061c37"
     values = [

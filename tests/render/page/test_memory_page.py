@@ -125,7 +125,7 @@ def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
 
 
 def test_what_a_change_assumes_is_prose_and_wraps(tmp_path: Path) -> None:
-    """In a column of words as narrow as one, each word took a line on a telephone."""
+    """On a telephone, its column was as narrow as one word, so each word took a line."""
     target = tmp_path / "x.html"
     run("memory", built.write(tmp_path / "x.pickle", built.training()), "-o", target)
     assert '<td class="prose">activations and temporaries scale with' in target.read_text()

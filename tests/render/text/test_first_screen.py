@@ -94,7 +94,7 @@ def test_columns_without_known_values_are_left_out(answer: Summary) -> None:
 
 
 def test_the_direction_is_shown_unless_all_is_forward(answer: Summary) -> None:
-    """Inference is; a copy is called so next to the op's name."""
+    """As in inference; a copy is marked next to the op's name."""
     both = (_op("conv2d"), _op("conv2d", dir="copy"))
     shown = _top(answer, *both)
     assert "Direction" not in shown[0]

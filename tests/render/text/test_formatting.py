@@ -111,7 +111,7 @@ def test_a_table_is_100_cells_wide_and_truncates_no_number(
 def test_columns_move_closer_then_headers_stack_then_texts_are_truncated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first that suffices is done."""
+    """In this order, and only as far as needed."""
     monkeypatch.setenv("COLUMNS", "100")
     header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
     cuts = {0: cut_end}

@@ -33,7 +33,7 @@ def _called_through(path: Path) -> Path:
 
 @pytest.mark.slow
 def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
-    """Speeding up `main` itself is not a use; -v lists them with their total."""
+    """Speeding up `main` itself is of no use; -v lists such lines with their total."""
     net = _called_through(tmp_path / "net.dict")
     short, full = run("lines", net).stdout, run("lines", "-v", net).stdout
     assert "2 lines only call others of yours (-v lists them)" in short

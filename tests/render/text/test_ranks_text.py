@@ -23,7 +23,7 @@ _GPU = replace(
 )  # fmt: skip
 
 
-def _said(
+def _text(
     own_ms: list[float],
     layers: dict[str, list[int]],
     rows: Sequence[Collective] = (),
@@ -31,7 +31,7 @@ def _said(
     gpu: RankUse = _GPU,
     per_host: int = 1,
 ) -> str:
-    """Return the words for ranks whose steps take 10 ms, so much of that for themselves."""
+    """Return the text on ranks whose steps take 10 ms, `own_ms` of that for their own work."""
     ranks = [
         tables.Rank(number=rank, clock=f"host {rank}", origin='ranges "step N"', own_ns=own * MS,
                     own_low_ns=own * MS,
@@ -67,7 +67,7 @@ CASES = {
 def test_findings_are_named(
     own: list[float], layers: dict[str, list[int]], expected: list[str]
 ) -> None:
-    said = _said(own, layers)
+    said = _text(own, layers)
     assert all(text in said for text in expected), said
 
 
@@ -79,7 +79,7 @@ def test_a_host_of_slow_ranks_is_named_as_such(
     slow: tuple[int, ...], per_host: int, *, whole: bool
 ) -> None:
     """By devices' numbers: they begin again at 0 on each host."""
-    said = _said([9 if rank in slow else 8 for rank in range(4)], {}, per_host=per_host)
+    said = _text([9 if rank in slow else 8 for rank in range(4)], {}, per_host=per_host)
     assert said.startswith(f"Ranks {slow[0]} and {slow[1]}")
     assert (", a whole host (inferred), delay the others" in said) is whole
 
@@ -119,7 +119,7 @@ def test_a_rank_that_is_late_in_some_steps_stalls(
         )
         for each in _reduces({}, range(4))
     ]
-    said = _said([8, 8, 8, 8], {}, rows=rows)
+    said = _text([8, 8, 8, 8], {}, rows=rows)
     assert said.startswith(expected), said
     assert ("pyprof summary --steps" in said) == ("stall" in expected)
 
@@ -128,7 +128,7 @@ def test_a_rank_that_stalls_in_most_steps_is_not_said_to_be_as_fast() -> None:
     """Two steps of three are most, but fewer than the three of four that make a straggler."""
     rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step != 0),
                               each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
-    said = _said([8, 8, 8, 8], {}, rows=rows)
+    said = _text([8, 8, 8, 8], {}, rows=rows)
     assert said.startswith("Rank 1 stalls, in 2 steps of 3")
     assert "; no rank works longer in three of four steps." in said
 
@@ -140,7 +140,7 @@ def test_a_rank_that_works_a_little_longer_does_not_hide_that_another_stalls(
     """Unless the other is late in most steps: it may then have waited for this one elsewhere."""
     rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step in stalled),
                               each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
-    said = _said([8, 8, 8, 9], {}, rows=rows)
+    said = _text([8, 8, 8, 9], {}, rows=rows)
     assert "Rank 3 works longest" in said
     assert said.startswith("Rank 1 stalls, in 1 step of 3") == (len(stalled) == 1)
     assert "no rank works longer" not in said
@@ -154,7 +154,7 @@ def test_a_rank_that_waits_for_the_slowest_does_not_stall() -> None:
     ]
     rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
                               each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
-    assert "stall" not in _said([9, 8, 8, 8], {}, rows=rows)
+    assert "stall" not in _text([9, 8, 8, 8], {}, rows=rows)
 
 
 def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
@@ -165,7 +165,7 @@ def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
     ]
     rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
                               each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
-    assert _said([8, 8, 8, 8], {}, rows=rows).startswith("Rank 3 stalls, in 1 step of 3")
+    assert _text([8, 8, 8, 8], {}, rows=rows).startswith("Rank 3 stalls, in 1 step of 3")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_the_straggler_is_compared_by_commands_that_show_it_alone(
 
 def test_layers_of_pipeline_stages_are_not_compared() -> None:
     """Each stage may name its own layers as the others do theirs."""
-    assert "uneven" not in _said(
+    assert "uneven" not in _text(
         [8, 8], {"Sequential.0": [10, 20]}, gpu=replace(_GPU, bubble_ns=MS)
     )
 
@@ -196,7 +196,7 @@ def test_layers_of_pipeline_stages_are_not_compared() -> None:
 def test_stages_wait_for_the_longest_in_bubbles(bubble_ns: int | None, role: str) -> None:
     """Though it comes last to no collective: sends and receives make them wait."""
     rows = _reduces({0: 300}, range(3))
-    assert role in _said([8, 9, 8], {}, rows, gpu=replace(_GPU, bubble_ns=bubble_ns))
+    assert role in _text([8, 9, 8], {}, rows, gpu=replace(_GPU, bubble_ns=bubble_ns))
 
 
 @pytest.mark.parametrize(
@@ -223,16 +223,16 @@ def test_bubbles_are_told_what_shortens_them(
 
 def test_a_rank_that_seldom_comes_last_is_not_a_straggler() -> None:
     """However long it works."""
-    said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
+    said = _text([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
     assert "straggler" not in said
     assert (
         "Rank 1 works longest, but the others seldom wait for it: it arrived last at 0 of" in said
     )
-    said = _said([8, 8, 8, 9, 9], {}, _reduces({3: 300, 4: 299}, range(5)))
+    said = _text([8, 8, 8, 9, 9], {}, _reduces({3: 300, 4: 299}, range(5)))
     assert "Ranks 3 and 4 delay the others" in said
-    said = _said([8, 8, 8, 9, 9], {}, _reduces({0: 300}, range(5)))
+    said = _text([8, 8, 8, 9, 9], {}, _reduces({0: 300}, range(5)))
     assert "Ranks 3 and 4 work longest, but the others do not wait for them" in said
-    said = _said([8, 9, 8], {}, _reduces({1: 300}, range(3)))
+    said = _text([8, 9, 8], {}, _reduces({1: 300}, range(3)))
     assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
 
 
@@ -243,7 +243,7 @@ def test_waits_shorter_than_the_residual_of_clocks_are_not_denied() -> None:
         for rank in range(2)
         for index, each in enumerate(_reduces({}, [rank]))
     ]
-    said = _said([8, 9], {}, rows)
+    said = _text([8, 9], {}, rows)
     assert "Rank 1 works longest; the clocks cannot tell how long the others wait for it" in said
     assert "late or later" not in said
 
@@ -254,22 +254,22 @@ def test_waits_per_step_are_of_steps_that_both_captures_hold() -> None:
         *_reduces({}, [0]),
         *(each for each in _reduces({1: 300}, [1]) if each.at[0] > 40 * MS),
     ]
-    assert "the other waited 1.20 ms per step for it, 2.40 ms" in _said([8, 9], {}, rows, [3, 2])
+    assert "the other waited 1.20 ms per step for it, 2.40 ms" in _text([8, 9], {}, rows, [3, 2])
 
 
 def test_waits_outside_of_steps_are_told_apart() -> None:
     """As for a rank that writes a checkpoint at the end, which the others await at a barrier."""
     rows = _reduces({1: 300}, [0, 1])
     rows += [Collective(rank, ((200 + 60 * rank) * MS, 270 * MS)) for rank in (0, 1)]
-    said = _said([8, 9], {}, rows)
+    said = _text([8, 9], {}, rows)
     assert "the other waited 1.10 ms per step for it, 3.30 ms in total;" in said
     assert "Outside of steps, the other waited 60.0 ms for rank 1: 66.7 % of the time" in said
-    assert "the others waited 60.0 ms each for rank 1" in _said([8, 8, 8], {}, [
+    assert "the others waited 60.0 ms each for rank 1" in _text([8, 8, 8], {}, [
         *rows, *_reduces({}, [2]), Collective(2, (200 * MS, 270 * MS)),
     ])  # fmt: skip
     rows = _reduces({3: 300, 4: 290}, range(5))
     rows += [Collective(rank, ((200 + 60 * (rank == 3)) * MS, 270 * MS)) for rank in range(5)]
-    assert "the others waited 10.0 ms for one of them" in _said([8, 8, 8, 9, 9], {}, rows)
+    assert "the others waited 10.0 ms for one of them" in _text([8, 8, 8, 9, 9], {}, rows)
 
 
 def test_waits_for_a_rank_without_steps_are_per_step_of_the_others() -> None:
@@ -300,7 +300,7 @@ def test_without_steps_no_wait_is_per_step() -> None:
 def test_a_rank_that_is_waited_for_in_few_collectives_is_the_straggler() -> None:
     """Of 22 collectives a step's first is the one in which the others wait."""
     ready = _reduces({}, range(3), "1")
-    said = _said(
+    said = _text(
         [5, 9, 5],
         {},
         [

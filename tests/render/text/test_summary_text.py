@@ -129,7 +129,7 @@ def test_times_of_several_processors_name_their_kind(tmp_path: Path) -> None:
 def test_a_narrow_terminal_has_room_for_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a line with many ops, `...` was left of the file and the number."""
+    """Many ops once left only `...` of a line's file and number."""
     monkeypatch.setenv("COLUMNS", "60")
     one = answered(load(str(capture(tmp_path / "net.sqlite"))))
     ops = ("multi_head_attention_forward", "linear", "reshape", "dropout", "transpose")

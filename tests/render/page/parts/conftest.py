@@ -16,5 +16,5 @@ Made: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """Return what each part shows: of two steps, of 750 ns of GPU time each."""
+    """Return what each part shows for two steps, each of 750 ns of GPU time."""
     return shown(summarise_report(source.load(str(capture(tmp_path / "net.sqlite", steps=2)))))
