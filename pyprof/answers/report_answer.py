@@ -122,7 +122,7 @@ class Mark(NamedTuple):
     length: int
 
 
-def _as_many_as_fit(
+def _append_devices(
     a: tuple[DeviceLanes, ...], b: tuple[DeviceLanes, ...]
 ) -> tuple[DeviceLanes, ...]:
     """Put the devices of another capture below these, those for whose lanes there is room."""
@@ -139,7 +139,7 @@ def _as_many_as_fit(
 class Lanes:
     """What ran when on all devices, each capture on its own clock, from its first kernel on."""
 
-    devices: tuple[DeviceLanes, ...] = merged_by(_as_many_as_fit)
+    devices: tuple[DeviceLanes, ...] = merged_by(_append_devices)
     device_count: int
     """Number of devices, with those that are not drawn."""
     marks: tuple[Mark, ...] = merged_by(merging.first)

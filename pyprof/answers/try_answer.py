@@ -145,8 +145,8 @@ def from_json(document: Mapping[str, Any]) -> Try | None:
     """Return the answer in a try.json; None if the document is something else."""
     try:
         changes = tuple(_change(each) for each in document["changes"])
-        base = _filled(TrialBaseline, document["baseline"])
-        return _filled(Try, {
+        base = _fill(TrialBaseline, document["baseline"])
+        return _fill(Try, {
             **document, "baseline": base, "changes": changes,
             "not_tried": tuple(document["not_tried"]),
         })  # fmt: skip
@@ -156,15 +156,15 @@ def from_json(document: Mapping[str, Any]) -> Try | None:
 
 def _change(document: Mapping[str, Any]) -> TriedChange:
     ratio = document["time_ratio"]
-    return _filled(TriedChange, {
+    return _fill(TriedChange, {
         **document,
-        "time_ratio": None if ratio is None else _filled(TimeRatio, ratio),
-        "loss": _filled(LossCheck, document["loss"]),
+        "time_ratio": None if ratio is None else _fill(TimeRatio, ratio),
+        "loss": _fill(LossCheck, document["loss"]),
         "notes": tuple(document["notes"]),
-        "kernels": tuple(_filled(KernelChange, each) for each in document["kernels"]),
+        "kernels": tuple(_fill(KernelChange, each) for each in document["kernels"]),
     })  # fmt: skip
 
 
-def _filled(cls: type[_T], document: Mapping[str, Any]) -> _T:
+def _fill(cls: type[_T], document: Mapping[str, Any]) -> _T:
     """Fill a dataclass from the fields of a document; those of later versions are left out."""
     return cls(**{each.name: document[each.name] for each in fields(cls)})  # type: ignore[arg-type]

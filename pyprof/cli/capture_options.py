@@ -212,16 +212,16 @@ def _extra_files(places: Sequence[str], kinds: Sequence[str]) -> dict[str, Any]:
             raise click.UsageError(f"--with {place}: this command does not use {text}")
         if kind == "graphs":
             overwrite_guard.current().reads(map(str, sidecars.in_graph_captures(Path(place))))
-            of_kind[kind].append(_absolute(place))
+            of_kind[kind].append(_make_absolute(place))
             continue
         if of_kind[kind] is not None:
             raise click.UsageError(f"--with {place}: {text} was named before")
         overwrite_guard.current().reads([place])
-        of_kind[kind] = model_config.read(place) if kind == "model" else _absolute(place)
+        of_kind[kind] = model_config.read(place) if kind == "model" else _make_absolute(place)
     return of_kind
 
 
-def _absolute(place: str) -> str:
+def _make_absolute(place: str) -> str:
     """Return a path that any process can read; messages show it as given."""
     absolute = str(Path(place).absolute())
     overwrite_guard.current().remember_spelling(absolute, place.rstrip("/") or place)

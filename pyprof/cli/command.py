@@ -31,7 +31,7 @@ class Main(click.Command):
         except BrokenPipeError:
             raise
         except click.NoSuchOption as error:
-            raise self._instead(error) from None
+            raise self._suggest_instead(error) from None
         except OSError as error:
             stdio.silence(sys.stdout)
             say(f"stdout: {error.strerror or error}")
@@ -49,7 +49,7 @@ class Main(click.Command):
             say(text)
             return self.parse_args(ctx, arguments)
 
-    def _instead(self, error: click.NoSuchOption) -> click.UsageError:
+    def _suggest_instead(self, error: click.NoSuchOption) -> click.UsageError:
         """Say what to write for an option that is gone, or is named like a column."""
         if (advice := former_options.GONE.get(error.option_name)) is not None:
             return click.UsageError(f"{error.option_name} is gone: {advice}", error.ctx)
@@ -94,9 +94,9 @@ class Group(Main, click.Group):
         del path
         return None
 
-    def _instead(self, error: click.NoSuchOption) -> click.UsageError:
+    def _suggest_instead(self, error: click.NoSuchOption) -> click.UsageError:
         """Say where the options of commands stand."""
-        shown = super()._instead(error)
+        shown = super()._suggest_instead(error)
         if shown is not error:
             return shown
         name = error.option_name

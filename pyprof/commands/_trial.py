@@ -38,7 +38,7 @@ def perform_trial(
         if not any(run.variant == BASELINE and run.usable for run in trial.runs):
             raise
         complete = False
-    return _answer(trial, variants, complete=complete)
+    return _make_answer(trial, variants, complete=complete)
 
 
 def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: bool) -> None:
@@ -46,7 +46,7 @@ def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: boo
     proposed = not variants
     if proposed:
         trial.baseline()
-        variants += _proposed(trial)
+        variants += _find_proposed(trial)
     _measure(trial, variants, rounds)
     if proposed or combine:
         joined = together({each: verdict.judge(trial.runs, each) for each in variants})
@@ -60,7 +60,7 @@ def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: boo
             trial.perform(variant, "profile")
 
 
-def _proposed(trial: Trial) -> list[Variant]:
+def _find_proposed(trial: Trial) -> list[Variant]:
     """Return the changes that the advice on a profiled run proposes."""
     result = trial.perform(BASELINE, "profile").result
     if not result.capture:
@@ -69,7 +69,7 @@ def _proposed(trial: Trial) -> list[Variant]:
             f"the run that is profiled to find changes failed: {why}; name the changes with "
             "--change"
         )
-    advice = _advice(result.capture)
+    advice = _advice_by_rule(result.capture)
     trial.not_tried = tuple(text for rule, text in advice.items() if not proposals([rule]))
     return [(each,) for each in proposals(advice)]
 
@@ -86,7 +86,7 @@ def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
             trial.perform(variant, "losses")
 
 
-def _advice(capture: str) -> Mapping[str, str]:
+def _advice_by_rule(capture: str) -> Mapping[str, str]:
     """Return the advice on a capture by rule, the largest gain first."""
     from pyprof.analysis.summary import composition, overview  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - as above
@@ -100,7 +100,7 @@ def _advice(capture: str) -> Mapping[str, str]:
     }
 
 
-def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try:
+def _make_answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try:
     captures: dict[Variant, str] = {
         run.variant: run.result.capture
         for run in trial.runs
@@ -112,25 +112,27 @@ def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try
         folder=str(trial.folder),
         complete=complete,
         baseline=verdict.baseline(trial.runs, captures.get(BASELINE)),
-        changes=tuple(_tried(trial, variant, captures) for variant in tried),
+        changes=tuple(_describe_change(trial, variant, captures) for variant in tried),
         not_tried=trial.not_tried,
     )
 
 
-def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> TriedChange:
+def _describe_change(
+    trial: Trial, variant: Variant, captures: Mapping[Variant, str]
+) -> TriedChange:
     before, after = captures.get(BASELINE), captures.get(variant)
     change = verdict.judge(trial.runs, variant)
     timed = timing(trial.runs, variant) if change.time_ratio else None
     diff = _compare_ops(before, after)
     return replace(
         change,
-        predicted_ratio=_predicted(before, variant),
+        predicted_ratio=_predict_ratio(before, variant),
         kernels=verdict.kernel_changes(diff, timed.spread if timed else 0.0) if diff else (),
         capture=after,
     )
 
 
-def _predicted(capture: str | None, variant: Variant) -> float | None:
+def _predict_ratio(capture: str | None, variant: Variant) -> float | None:
     """Return the ratio of kernel times with and without a change, as predicted by `whatif`."""
     option = changes()[variant[0].name].predicted_by if len(variant) == 1 else ""
     if capture is None or not option:

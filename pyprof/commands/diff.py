@@ -94,7 +94,7 @@ def command(
     if form == "json":
         answers.write(target, diff, warnings)
     else:
-        content = _formatted(diff, form, top, target)
+        content = _format(diff, form, top, target)
         with output_file.open_output(target) as out:
             out.write(content)
     _conclude(diff.failed, exceeded)
@@ -188,7 +188,7 @@ def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _formatted(diff: Diff, form: str, top: int, target: str) -> bytes:
+def _format(diff: Diff, form: str, top: int, target: str) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 

@@ -83,7 +83,7 @@ def command(
     with (
         captures.stages(write.WRITE_STAGES) as begin,
         output_file.open_output(target) as out,
-        _compressed(out, target) as file,
+        _compress(out, target) as file,
     ):
         warnings = write.write(
             captures.paths, form, target, file, override(how), captures.executor, begin, **options
@@ -91,7 +91,7 @@ def command(
     captures.warn(warnings)
 
 
-def _compressed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
+def _compress(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
     if not target.lower().endswith(".gz"):
         return nullcontext(out)
     return cast("BinaryIO", gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0))

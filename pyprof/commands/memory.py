@@ -32,7 +32,7 @@ _UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _AT = re.compile(r"(\d{1,15})(?:(\.\d{1,15})?\s*(ns|us|ms|s))?", re.ASCII)
 
 
-def _at(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+def _check_moment(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     """Check a time since the first event, with its unit, or the number of an event."""
     if text is not None and _AT.fullmatch(text.strip()) is None:
         message = f"{text!r} is not a time, such as 12.5ms, nor an event's number"
@@ -62,7 +62,7 @@ def _moment(text: str | None) -> Moment | None:
 @click.option("--by", "keys", type=Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
-@click.option("--at", "at", callback=_at, metavar="TIME",
+@click.option("--at", "at", callback=_check_moment, metavar="TIME",
               help="Show what is held then, not at the peak: a time since the first event, such as "
               "12.5ms, or an event's number.")  # fmt: skip
 @top_option(10, "Number of rows of each table in text; JSON has all.")

@@ -152,7 +152,7 @@ def command(
     if how["explain"] is not None:
         _explain(captures.paths, target, how, as_json=as_json)
         return
-    on_screen = not as_json and _form(target, how) == "terminal"
+    on_screen = not as_json and _choose_format(target, how) == "terminal"
     shortened = on_screen and how["by"] is None and how["top"] is None
     if shortened:
         how = {**how, "sort": how["sort"] or "sil", "top": _SCREEN_ROWS}
@@ -205,7 +205,7 @@ def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, 
     from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - as above
 
     usual = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
-    return report.columns(how["names"], usual.get(_form(target, how), ()), how["by"])
+    return report.columns(how["names"], usual.get(_choose_format(target, how), ()), how["by"])
 
 
 def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
@@ -243,7 +243,7 @@ def _write(
     columns, rows = shown
     if how["as_csv"] and not how["raw"]:
         rows = map(sanitize.escape_formulas, rows)
-    form, coloured = _form(target, how), text.colours(target)
+    form, coloured = _choose_format(target, how), text.colours(target)
 
     def say(left_out: str) -> None:
         captures.warn([left_out])
@@ -261,7 +261,7 @@ def _write(
             fixed_width.write_aligned(columns, rows, out)
 
 
-def _form(target: str, how: Mapping[str, Any]) -> str:
+def _choose_format(target: str, how: Mapping[str, Any]) -> str:
     """Choose the format: by option, else plain for files, pipes and rows with named columns."""
     if how["as_csv"]:
         return "csv"

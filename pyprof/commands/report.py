@@ -85,7 +85,9 @@ def command(
         summarise = partial(report.summarise_report, chosen=steps, snapshot=snapshot)
         sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
         begin("drawing")
-        origin = page.Origin(_label(captures.paths), " ".join(_words(click.get_current_context())))
+        origin = page.Origin(
+            _label(captures.paths), " ".join(_command_words(click.get_current_context()))
+        )
         content = page.html(report.report(sums), origin, folder).encode(errors="backslashreplace")
     captures.warn(sums.summary.warnings)
     with output_file.open_output(target) as out:
@@ -112,7 +114,7 @@ _NO_PATHS = {"gpu", "steps"}
 """Options whose values are shown as typed: "/" is not a folder in `bandwidth=1000 GB/s`."""
 
 
-def _words(context: click.Context) -> Iterator[str]:
+def _command_words(context: click.Context) -> Iterator[str]:
     """Yield the words of the command line, with names in place of paths."""
     yield "pyprof report"
     given = click.core.ParameterSource.COMMANDLINE

@@ -78,7 +78,7 @@ def command(
         return
     if not command:
         raise click.UsageError("Missing argument 'SCRIPT [ARGS]...'.")
-    chosen = _chosen(texts)
+    chosen = _parse_changes(texts)
     if command[0] == _LAUNCHER and not module and not Path(command[0]).exists():
         raise click.UsageError(
             f"{_LAUNCHER} starts pyprof try in each rank: {_LAUNCHER} --nproc-per-node N "
@@ -107,7 +107,7 @@ def command(
         context.exit(_SLOWER)
 
 
-def _chosen(texts: Sequence[str]) -> Sequence[Chosen]:
+def _parse_changes(texts: Sequence[str]) -> Sequence[Chosen]:
     """Parse the values of --change. Raises BadParameter."""
     from pyprof.trial.change import parse  # noqa: PLC0415 - --help needs none of it
 

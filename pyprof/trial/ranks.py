@@ -37,7 +37,7 @@ class Ranks:
 
     @classmethod
     def here(cls) -> Ranks:
-        """Read them from the variables that torchrun sets."""
+        """Read rank and size from the variables that torchrun sets."""
         rank = own_rank()
         if rank is None:
             return cls(0, 1, "")

@@ -81,7 +81,7 @@ class RunResult:
     """Path of the capture, of a profiled run."""
 
     def write(self, path: Path) -> None:
-        """Write it as JSON, so that it is there whole or not at all."""
+        """Write the result as JSON; the file is never half written."""
         atomic_files.replace_text(path, json.dumps(asdict(self)))
 
     @classmethod

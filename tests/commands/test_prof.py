@@ -182,7 +182,7 @@ def test_a_terminal_shows_the_longest_rows_and_says_so(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless --top or --by is given."""
-    monkeypatch.setattr(prof, "_form", lambda *_: "terminal")
+    monkeypatch.setattr(prof, "_choose_format", lambda *_: "terminal")
     assert prof._SCREEN_ROWS == 30
     monkeypatch.setattr(prof, "_SCREEN_ROWS", 2)
     for options, rows in (([], 2), (["--top", "1"], 1), (["--by", "op"], 3)):

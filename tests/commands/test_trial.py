@@ -37,7 +37,9 @@ def _timed(request: RunRequest) -> RunResult:
 def perform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Try]:
     """Perform a trial of changes by name, of runs that the given function does."""
     rules = ("half_precision", "python_loop", "unfused_optimizer", "launch_bound")
-    monkeypatch.setattr(_trial, "_advice", lambda _: {rule: f"{rule} it is" for rule in rules})
+    monkeypatch.setattr(
+        _trial, "_advice_by_rule", lambda _: {rule: f"{rule} it is" for rule in rules}
+    )
 
     def perform_trial(*texts: str, runner: Runner = _timed, combine: bool = False) -> Try:
         monkeypatch.setattr(processes, "perform", lambda request, *_: runner(request))
@@ -88,15 +90,17 @@ def test_a_prediction_stands_beside_the_measurement(tmp_path: Path) -> None:
     square = Tensor((4096, 4096), "float32")
     product = op("matmul", (-100, 6 * US), square, square)
     net = write_dict(tmp_path / "net.dict", capture(work, (), [product]))
-    ratios = [_trial._predicted(str(net), (parse(text),)) for text in ("tf32", "compile", "bf16")]
+    ratios = [
+        _trial._predict_ratio(str(net), (parse(text),)) for text in ("tf32", "compile", "bf16")
+    ]
     assert ratios == [pytest.approx(19.5 / 156, rel=1e-3), None, None]
-    assert _trial._predicted(None, (parse("tf32"),)) is None
+    assert _trial._predict_ratio(None, (parse("tf32"),)) is None
 
 
 def test_a_script_without_advice_says_how_to_go_on(
     perform: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_trial, "_advice", lambda _: {})
+    monkeypatch.setattr(_trial, "_advice_by_rule", lambda _: {})
     answer = perform()
     assert not answer.changes
     assert "name a change with --change" in " ".join(try_text.trial(answer))

@@ -34,14 +34,14 @@ def bound(given: object, limit: int, warnings: Sequence[str] = ()) -> Answer:
     from pyprof.answers import document  # noqa: PLC0415 - the server answers before it is loaded
 
     left_out: dict[str, int] = {}
-    content = _cut(json.loads(document(given, warnings)), limit, "", left_out)
+    content = _cut_lists(json.loads(document(given, warnings)), limit, "", left_out)
     return {**content, "cut": left_out}
 
 
-def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  # noqa: ANN401 - any JSON
+def _cut_lists(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, dict):
         return {
-            key: _cut(each, limit, f"{name}.{key}".lstrip("."), left_out)
+            key: _cut_lists(each, limit, f"{name}.{key}".lstrip("."), left_out)
             for key, each in value.items()
         }
     if isinstance(value, list):
@@ -54,7 +54,7 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
             most = _FINDINGS
         if len(value) > most:
             left_out[name] = left_out.get(name, 0) + len(value) - most
-        return [_cut(each, limit, name, left_out) for each in value[:most]]
+        return [_cut_lists(each, limit, name, left_out) for each in value[:most]]
     if isinstance(value, str) and len(value) > _MAX_TEXT:
         left_out[name] = left_out.get(name, 0) + len(value) - _MAX_TEXT
         return value[:_MAX_TEXT]

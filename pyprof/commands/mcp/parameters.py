@@ -66,13 +66,15 @@ def with_present_names(tool: Callable[..., Any], given: Mapping[str, Any]) -> di
     for name, value in given.items():
         present = name if name in parameters else _FORMER.get(name, name)
         if present not in parameters:
-            raise ValueError(f"no parameter {name!r}; {_listed(tool)}")
+            raise ValueError(f"no parameter {name!r}; {_list_parameters(tool)}")
         if present in arguments:
-            raise ValueError(f"{present!r} was given twice, also as {name!r}; {_listed(tool)}")
+            raise ValueError(
+                f"{present!r} was given twice, also as {name!r}; {_list_parameters(tool)}"
+            )
         arguments[present] = value
-    missing = [name for name in _needed(tool) if name not in arguments]
+    missing = [name for name in _required(tool) if name not in arguments]
     if missing:
-        raise ValueError(f"{', '.join(map(repr, missing))} is missing; {_listed(tool)}")
+        raise ValueError(f"{', '.join(map(repr, missing))} is missing; {_list_parameters(tool)}")
     return arguments
 
 
@@ -85,13 +87,13 @@ def wrong_values(tool: Callable[..., Any], names: Iterable[str]) -> str:
     )
 
 
-def _needed(tool: Callable[..., Any]) -> list[str]:
+def _required(tool: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(tool).parameters.values()
     return [each.name for each in parameters if each.default is inspect.Parameter.empty]
 
 
-def _listed(tool: Callable[..., Any]) -> str:
-    needed = _needed(tool)
+def _list_parameters(tool: Callable[..., Any]) -> str:
+    needed = _required(tool)
     optional = [name for name in inspect.signature(tool).parameters if name not in needed]
     texts = [", ".join(needed), f"optional: {', '.join(optional)}" if optional else ""]
     return f"parameters of {tool.__name__}: {'; '.join(filter(None, texts))}"

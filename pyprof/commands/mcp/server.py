@@ -70,11 +70,11 @@ def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
     for tool in offered:
         description = inspect.getdoc(tool)
         hints = reads if tool in tools.READING else runs
-        made.add_tool(_served(tool, roots), description=description, annotations=hints)
+        made.add_tool(_serve(tool, roots), description=description, annotations=hints)
     return made
 
 
-def _served(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., Any]:
+def _serve(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., Any]:
     """Return the function that the SDK calls: with described parameters, and answers also as text.
 
     Errors that the client can fix are reported; others stay without details.

@@ -80,16 +80,16 @@ class Steps:
 
     def step_called(self) -> None:
         """Note a `pyprof.step()`."""
-        self._end(PYPROF_STEP)
+        self._add_end(PYPROF_STEP)
 
     def optimizer_stepped(self, optimizer: object, *_: object) -> None:
         """Note an optimizer's step."""
-        self._end(self._name(optimizer, "optimizer"))
+        self._add_end(self._name(optimizer, "optimizer"))
 
     def module_called(self, call: Call, output: Any) -> Any:  # noqa: ANN401 - of the user's module
         """Note the call of a module with parameters; returns its output."""
         if next(call.module.parameters(), None) is not None:
-            self._end(self._name(call.module, "call"))
+            self._add_end(self._name(call.module, "call"))
         return output
 
     def _name(self, thing: object, kind: str) -> str:
@@ -99,7 +99,7 @@ class Steps:
             self._held.append(thing)  # so that no other gets its id
         return self._numbers[key]
 
-    def _end(self, name: str) -> None:
+    def _add_end(self, name: str) -> None:
         ends = self._ends.setdefault(name, [])
         ends.append(End(time.perf_counter_ns(), _cuda_event(), compiled_frames()))
         if self._limit and len(ends) >= self._limit:
