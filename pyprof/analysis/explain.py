@@ -88,9 +88,9 @@ MEASURED = "6. Compare with counters"
 """Title of the section that exists only if something was measured."""
 
 
-def _recorded(row: _Row) -> Iterator[str]:
+def _describe_record(row: _Row) -> Iterator[str]:
     yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or DASH}"
-    where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
+    where = f"device {_or_dash(row.value('device'))}, stream {_or_dash(row.value('stream'))}"
     yield f"time: {duration(row.value('sil'))} on {where}"
     context = row.choice.context.at(row.index)
     texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
@@ -166,7 +166,7 @@ def _roofline(row: _Row) -> Iterator[str]:
     yield f"achieved arithmetic: {_rate(rates.flops_per_s[index], TERA, 'TFLOP/s')}"
     yield f"achieved bandwidth: {_rate(rates.bytes_per_s[index], GIGA, 'GB/s')}"
     share = _rate(row.table.roofline.share[index], 0.01, "%")
-    yield f"efficiency: {share}, bound: {_shown(row.value('bound'))}"
+    yield f"efficiency: {share}, bound: {_or_dash(row.value('bound'))}"
     if why := row.value("why"):
         yield f"why: {why}"
 
@@ -202,7 +202,7 @@ _MEASURED = {
 """Columns, with labels for their values."""
 
 SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
-    "What is recorded": _recorded,
+    "What is recorded": _describe_record,
     "1. Choose the op call": _choice,
     "2. Find the kernels of the op call": _grouping,
     "3. Cost the op call": _prices,
@@ -256,5 +256,5 @@ def _peak(peak: Rate | None, size: float, unit: str) -> str:
     return "unknown" if peak is None else f"{_rate(peak.value, size, unit)} ({peak.label})"
 
 
-def _shown(value: object) -> str:
+def _or_dash(value: object) -> str:
     return DASH if value is None else str(value)

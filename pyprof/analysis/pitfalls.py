@@ -165,7 +165,9 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
 
     Each process is looked at alone: two may use the same number for different devices.
     """
-    rows = _timed(capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU)))
+    rows = _with_times(
+        capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
+    )
     users = (
         rows.select(["pid", "device"]).group_by(["pid", "device"], use_threads=False).aggregate([])
     )
@@ -224,7 +226,7 @@ def counters(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-def _timed(rows: pa.Table) -> pa.Table:
+def _with_times(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.and_(rows["start"].is_valid(), rows["end"].is_valid()))
 
 
@@ -240,7 +242,7 @@ def _launches(capture: schema.Capture) -> Int64Array:
         }
     )
     kernels = capture.activities.filter(pc.equal(capture.activities["kind"], schema.KERNEL))
-    columns = _timed(kernels.select(["pid", "corr", "start", "end"]))
+    columns = _with_times(kernels.select(["pid", "corr", "start", "end"]))
     joined = columns.join(calls, ["pid", "corr"], join_type="inner", use_threads=False)
     names = ("call_start", "call_end", "start", "end")
     return np.stack([joined[name].to_numpy() for name in names], axis=1)

@@ -206,10 +206,10 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
     if asked.conditions_on_numbers:
-        values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED} | _known(table)
+        values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED} | _cost_columns(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
-    first, known = _first(data, asked), cost_coverage(table, chosen)
+    first, known = _keep_first(data, asked), cost_coverage(table, chosen)
     return Answer(
         data=first, coverage=known, counts=counts(table), warnings=warnings, matched=data.num_rows
     )
@@ -228,7 +228,7 @@ def merge_answers(a: Answer, b: Answer, asked: Query) -> Answer:
         data = merge(a.data, b.data)
         matched = _group_count(data, host)
     else:
-        data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
+        data = _keep_first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
         matched = a.matched + b.matched
     return Answer(
         data=data,
@@ -247,7 +247,7 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
     return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
 
 
-def _known(table: Table) -> dict[str, pa.Array]:
+def _cost_columns(table: Table) -> dict[str, pa.Array]:
     """What `apply_global_conditions` needs to report how much of the cost is known."""
     return {
         _NS: pa.array(table.duration_ns),
@@ -276,11 +276,11 @@ def apply_global_conditions(answer: Answer, asked: Query) -> Answer:
         kernels.to_numpy(zero_copy_only=False),
         answer.coverage.processor,
     )
-    first = _first(data, replace(asked, where=()))
+    first = _keep_first(data, replace(asked, where=()))
     return replace(answer, data=first, coverage=known, matched=data.num_rows)
 
 
-def _first(data: pa.Table, asked: Query) -> pa.Table:
+def _keep_first(data: pa.Table, asked: Query) -> pa.Table:
     """Keep the rows that can be among those shown, in their order."""
     if asked.conditions_on_numbers:
         return data

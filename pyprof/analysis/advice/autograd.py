@@ -46,7 +46,7 @@ begins with the first site that is not used: others may be of layers in a loop."
 )
 def unused_gradients(context: RuleContext) -> Advice | None:
     """Find forward passes that record what a backward pass needs, although none follows."""
-    rows, used = _recorded(context)
+    rows, used = _find_recorded(context)
     if not len(rows):
         return None
     product = context.family(*FAMILIES)[rows]
@@ -90,7 +90,7 @@ def _count_passes(context: RuleContext, unused: Int64Array, site_of_row: IntArra
     return calls / max(processes, 1)
 
 
-def _recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
+def _find_recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     """Return forward rows whose op made nodes of autograd's graph, and whether these were used.
 
     They are calls after which the number of the next node, which PyTorch records, is higher, by

@@ -34,7 +34,7 @@ _MIN_SHARE = 0.05
 )
 def short_ops(context: RuleContext) -> Advice | None:
     """Find short pauses around ops; the evidence is the op."""
-    return _around(
+    return _advise_on_pauses(
         context,
         DISPATCH,
         "Python, PyTorch's dispatch and the profiler take the time around short ops",
@@ -53,7 +53,7 @@ def short_ops(context: RuleContext) -> Advice | None:
 )
 def python_work(context: RuleContext) -> Advice | None:
     """Find long pauses between ops; the evidence is what came next."""
-    return _around(
+    return _advise_on_pauses(
         context,
         HOST,
         "no op runs while Python does something else: data, files, other libraries",
@@ -64,10 +64,10 @@ def python_work(context: RuleContext) -> Advice | None:
 _AHEAD = "do it once before the loop, or ahead in other processes, as DataLoader workers do; "
 """What to do about pauses in a loop."""
 UNLESS_SERVING = "unless it waits for requests, "
-"""Said before what to do ahead, if nothing is trained."""
+"""Precedes advice to work ahead if nothing is trained: pauses may be waits for requests."""
 
 
-def _around(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
+def _advise_on_pauses(context: RuleContext, cause: str, title: str, action: str) -> Advice | None:
     # in the process where they take longest
     pauses = longest(context.idle(device, cause) for device in context.cpus)
     if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:

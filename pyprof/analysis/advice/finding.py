@@ -110,9 +110,9 @@ class AdviceSums:
         The wording is from the capture with more to gain.
         """
         merged: dict[tuple[str, bool], Advice] = {}
-        for entry in (*self.entries, *_renumbered(other.entries, self.row_count)):
+        for entry in (*self.entries, *_renumber(other.entries, self.row_count)):
             key = entry.rule, entry.once
-            merged[key] = _plus(merged[key], entry) if key in merged else entry
+            merged[key] = _merge_advice(merged[key], entry) if key in merged else entry
         return AdviceSums(tuple(in_order(merged.values())), self.row_count + other.row_count)
 
     def with_waits(self, waited_ns: int | None, steps: int | None) -> AdviceSums:
@@ -144,7 +144,7 @@ class AdviceSums:
         )
 
 
-def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
+def _renumber(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
     for entry in entries:
         evidence = (
             replace(part, row_ids=tuple(before + row for row in part.row_ids))
@@ -158,7 +158,7 @@ def in_order(entries: Iterable[Advice]) -> list[Advice]:
     return sorted(entries, key=lambda entry: (entry.once, -entry.likely_ns, entry.rule))
 
 
-def _plus(a: Advice, b: Advice) -> Advice:
+def _merge_advice(a: Advice, b: Advice) -> Advice:
     more = max(a, b, key=_size)
     evidence: dict[tuple[str, str | None, str], Finding] = {}
     for entry in (*a.evidence, *b.evidence):

@@ -138,7 +138,7 @@ def host_work(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, HOST, without=union_of(calls.start[some], calls.end[some]))
     first = ahead = ""
     made = np.isin(rows, _find_after(context, _MAKES_GRAPH))
-    if _mainly(idle_ns, made):
+    if _is_most(idle_ns, made):
         first = ahead = (
             "keep sizes the same, or pad them to a few, so that CUDA graphs are made once and then"
             " replayed; "
@@ -146,12 +146,12 @@ def host_work(context: RuleContext) -> Advice | None:
             else "capture after warm-up, or look at later --steps: a CUDA graph is made meanwhile;"
             " if it goes on, "
         )
-    elif _mainly(idle_ns, np.isin(rows, _find_after(context, _LOADS_CODE))):
+    elif _is_most(idle_ns, np.isin(rows, _find_after(context, _LOADS_CODE))):
         first = ahead = (
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
         )
-    elif _mainly(idle_ns, context.copies(_TO_DEVICE)[rows]):
+    elif _is_most(idle_ns, context.copies(_TO_DEVICE)[rows]):
         ahead = "" if context.trains else UNLESS_SERVING
         ahead += "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
@@ -218,12 +218,12 @@ _LOADS_CODE = "(?:Module|Library)Load"
 _MAKES_GRAPH = "GraphInstantiate"
 
 
-def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
+def _is_most(ns: NDArray[np.float64], some: Mask) -> bool:
     return bool(ns[some].sum() > ns.sum() / 2)
 
 
 def _find_after(context: RuleContext, calls: str) -> Int64Array:
-    """Rows after gaps in which API calls of such names began."""
+    """Find the rows after gaps in which API calls of such names began."""
     nothing = np.zeros(0, np.int64)
     if context.capture is None:
         return nothing

@@ -433,7 +433,7 @@ def _constant_calls(calls: _Calls, place: int) -> list[int]:
 
 def _elements_of(call: Call) -> int:
     """Return how many elements the arguments of a constant's call state; 0 if unknown."""
-    numbers = [n for n in _flat(call.args) if isinstance(n, int) and not isinstance(n, bool)]
+    numbers = [n for n in _flatten(call.args) if isinstance(n, int) and not isinstance(n, bool)]
     if call.op == "eye":
         return numbers[0] * numbers[-1] if numbers else 0
     if call.op in ("arange", "range"):
@@ -452,10 +452,10 @@ def _elements_made(op: str, inputs: list[Tensor]) -> int:
     return math.prod(shape)
 
 
-def _flat(values: Iterable[object]) -> Iterator[object]:
+def _flatten(values: Iterable[object]) -> Iterator[object]:
     for value in values:
         if isinstance(value, tuple):
-            yield from _flat(value)
+            yield from _flatten(value)
         else:
             yield value
 

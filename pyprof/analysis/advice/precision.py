@@ -149,10 +149,10 @@ def _on_tensor_cores(
 
 
 def _in_half(context: RuleContext, products: Int64Array, dtype: str) -> int | None:
-    """Return the most that autocast could save: beside products, half of what others move.
+    """Return the most that autocast could save: by products, and half the time of other kernels.
 
-    Under autocast already, what is still in float32 has to be: others count if the product before
-    them on their stream is in float32, as in a network beside one under autocast.
+    Under autocast, what is still in float32 has to be: other kernels count only if the product
+    before them on their stream is in float32, as in a second network that is not under autocast.
     """
     others = context.class_matches(lambda each: each.dtype == "float32")
     others &= context.chosen & ~context.is_one("dir", "optim", "comm")

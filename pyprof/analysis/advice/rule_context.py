@@ -116,12 +116,12 @@ class RuleContext:
 
     @cached_property
     def processor(self) -> str:
-        """What users call what worked, in texts about a GPU: rules on CPU ops name none."""
+        """What users call the device; it replaces "GPU" in texts, which those on CPU ops lack."""
         return processor_of(self.table.records)
 
     @cached_property
     def trains(self) -> bool:
-        """Whether a backward pass or an optimizer is known; without, it may wait for requests."""
+        """Whether a backward pass or an optimizer is known; a program without may be a server."""
         return bool(self.table.records.dictionary("dir").is_in("bprop", "optim").any())
 
     @cached_property
@@ -197,7 +197,7 @@ class RuleContext:
         return work.matches(lambda work: work.call is not None and test(work.call))
 
     def measure_calls(self, measure: Callable[[Call], int]) -> Int64Array:
-        """Return what `measure` says of the op call of each row; 0 if the call is unknown."""
+        """Return the result of `measure` for the op call of each row; 0 if the call is unknown."""
         work = self.table.costs.work
         most = np.iinfo(np.int64).max  # a damaged capture may state any size
         return work.numpy(lambda work: 0 if work.call is None else min(measure(work.call), most), 0)
@@ -285,10 +285,10 @@ class RuleContext:
         A peak set by the user applies to every type, so it is not evidence for one.
         """
         gpu = self.table.records.dictionary("gpu")
-        has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
+        has_dtype = [self._device_takes(name, dtype) for name in (*gpu.values, None)]
         return np.asarray(np.array(has_dtype, bool).take(gpu.index))
 
-    def _has(self, name: str | None, dtype: str) -> bool:
+    def _device_takes(self, name: str | None, dtype: str) -> bool:
         device = self.table.device_of(name)
         if device.cuda_cc is not None:
             return tensor_core_takes(device.cuda_cc, dtype)

@@ -38,16 +38,16 @@ _Traits = dict[str, dict[str | None, float]]
 def with_causes(diff: Diff, a: Side, b: Side) -> Diff:
     """Name what else is different, for each change and for all of them."""
     sides = _traits(a, diff.matched_by), _traits(b, diff.matched_by)
-    other = _others(diff)
+    other = _find_counterparts(diff)
     changes = (
         change
         if change.status == "same"
-        else replace(change, causes=tuple(_of_change(change, sides, other)))
+        else replace(change, causes=tuple(_causes_of_change(change, sides, other)))
         for change in diff.changes
     )
     named = replace(diff, changes=tuple(changes))
-    common = dict(_common(named))
-    causes = (*_overall_causes(named, a, b), *common.values(), *_renamed_layers(named))
+    common = dict(_common_traits(named))
+    causes = (*_general_causes(named, a, b), *common.values(), *_renamed_layers(named))
     return replace(named, causes=causes, common=tuple(common))
 
 
@@ -62,21 +62,22 @@ def _traits(side: Side, keys: Sequence[str]) -> Mapping[Key, _Traits]:
     return traits
 
 
-def _of_change(
+def _causes_of_change(
     change: Change, sides: tuple[Mapping[Key, _Traits], ...], other: Mapping[int, Change]
 ) -> Iterator[str]:
     counterpart = other.get(id(change))
     if counterpart is not None:
-        yield from _reshaped(change, counterpart, sides)
+        yield from _causes_of_pair(change, counterpart, sides)
         return
     if change.status in ("new", "gone"):
         return
     a = sides[0][tuple((change.a_key or change.key).values())]
     b = sides[1][tuple(change.key.values())]
     for name in TRAITS:
-        before, after = _main(a[name]), _main(b[name])
+        before, after = _main_values(a[name]), _main_values(b[name])
         if before != after and before and after:
-            yield f"different {name}: {_names(before, after)} in A, {_names(after, before)} in B"
+            in_a, in_b = _name_values(before, after), _name_values(after, before)
+            yield f"different {name}: {in_a} in A, {in_b} in B"
     tried = [traits[TRIED].get("True", 0.0) for traits in (a, b)]
     if bool(tried[0]) != bool(tried[1]) and max(tried) > _MUCH * max(
         sum(traits[TRIED].values()) for traits in (a, b)
@@ -84,20 +85,20 @@ def _of_change(
         yield f"autotuning: kernels are tried in {'B' if tried[1] else 'A'} only"
 
 
-def _main(times: Mapping[str | None, float]) -> list[str]:
-    """The values with much of the time."""
+def _main_values(times: Mapping[str | None, float]) -> list[str]:
+    """Return the values that each take a large part of the time."""
     least = _MUCH * sum(times.values())
     return sorted(value for value, ns in times.items() if value is not None and ns >= least)
 
 
-def _names(values: Sequence[str], than: Sequence[str]) -> str:
+def _name_values(values: Sequence[str], than: Sequence[str]) -> str:
     """Name the values that `than` lacks; all of them if it lacks none."""
     own = [value for value in values if value not in than] or [*values]
     more = f" and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
     return ", ".join(own[:_NAMED]) + more
 
 
-def _others(diff: Diff) -> Mapping[int, Change]:
+def _find_counterparts(diff: Diff) -> Mapping[int, Change]:
     """The removed counterpart of each new change, by its `id`, and the other way round."""
     counterparts: dict[int, Change] = {}
     for changes in replaced(diff.changes).values():
@@ -105,7 +106,7 @@ def _others(diff: Diff) -> Mapping[int, Change]:
         gone, new = (
             [change for change in shaped if change.status == status] for status in ("gone", "new")
         )
-        for one, other in _pair(gone, new):
+        for one, other in _pair_changes(gone, new):
             counterparts |= {id(one): other, id(other): one}
     return counterparts
 
@@ -120,7 +121,7 @@ def replaced(changes: Iterable[Change]) -> dict[Key, list[Change]]:
     return grouped
 
 
-def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
+def _pair_changes(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
     """Pair the changes whose shapes and types have most in common, each once.
 
     With too many pairs, as if every length of a text has its own shape, there are none.
@@ -128,7 +129,7 @@ def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chang
     if len(gone) * len(new) > MAX_PAIRS:
         return
     alike = [
-        (-_shared(x.key.values(), y.key.values()), i, j)
+        (-_count_shared(x.key.values(), y.key.values()), i, j)
         for i, x in enumerate(gone)
         for j, y in enumerate(new)
     ]
@@ -136,7 +137,7 @@ def _pair(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chang
         yield gone[i], new[j]
 
 
-def _shared(a: Iterable[str | None], b: Iterable[str | None]) -> int:
+def _count_shared(a: Iterable[str | None], b: Iterable[str | None]) -> int:
     """Count the sizes and words that two keys have in the same places."""
     return sum(
         x == y
@@ -148,20 +149,20 @@ def _shared(a: Iterable[str | None], b: Iterable[str | None]) -> int:
 _WORD = re.compile(r"\d+|[a-z]\w+")
 
 
-def _reshaped(
+def _causes_of_pair(
     change: Change, counterpart: Change, sides: tuple[Mapping[Key, _Traits], ...]
 ) -> Iterator[str]:
     new, gone = (change, counterpart) if change.status == "new" else (counterpart, change)
     for name in SHAPES:
         before, after = (
-            _main(side[tuple(one.key.values())][name])
+            _main_values(side[tuple(one.key.values())][name])
             for side, one in zip(sides, (gone, new), strict=True)
         )
         if before != after and before and after:
             yield f"different {name}: {', '.join(before)} in A, {', '.join(after)} in B"
 
 
-def _overall_causes(diff: Diff, a: Side, b: Side) -> Iterator[str]:
+def _general_causes(diff: Diff, a: Side, b: Side) -> Iterator[str]:
     on_a, on_b = (", ".join(sorted(names)) for names in (diff.a_gpus, diff.b_gpus))
     if on_a and on_b and on_a != on_b:
         yield f"different GPUs: A ran on {on_a}, B on {on_b}"
@@ -217,7 +218,7 @@ def _common_factor(diff: Diff, cause: str) -> Iterator[str]:
         )
 
 
-def _common(diff: Diff) -> Iterator[tuple[str, str]]:
+def _common_traits(diff: Diff) -> Iterator[tuple[str, str]]:
     """Yield each trait that differs for most of A's time, with a sentence about it."""
     total_ns = sum(change.a_ns or 0.0 for change in diff.changes)
     for name in TRAITS:
@@ -230,11 +231,11 @@ def _common(diff: Diff) -> Iterator[tuple[str, str]]:
         ]
         share = sum(ns for _, ns in causes) / total_ns if causes else 0.0
         if share > _MAJORITY and len(causes) >= _MIN_OPS:
-            what = _in_common(name, causes)
+            what = _describe_common(name, causes)
             yield name, f"different {name}s for {100 * share:.0f} % of A's time{what}"
 
 
-def _in_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
+def _describe_common(name: str, causes: Sequence[tuple[str, float]]) -> str:
     """Name the types, or the size in shapes, such as that of a batch, that differ in nearly all."""
     if name == "kernel":
         return ": another library version, setting or GPU (inferred)"

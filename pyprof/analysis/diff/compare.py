@@ -99,7 +99,7 @@ def _per_step(a: Side, b: Side) -> tuple[StepCounts | None, str]:
             side.whole.time_ns * (1 - share) for side, share in zip((a, b), held, strict=True)
         ]
         change = abs(outside[1] - outside[0])
-        shorter_ns = min(a.whole.time_ns, b.whole.time_ns)  # of B and A, the answer is the same
+        shorter_ns = min(a.whole.time_ns, b.whole.time_ns)  # the answer is the same for B and A
         if counts[0] == counts[1] and change > SAME_BELOW * shorter_ns:
             return None, "what changed lies partly outside of the guessed steps"
     return StepCounts(*counts, *held), ""

@@ -79,9 +79,9 @@ class Measured:
         """Estimate the time of each key by the samples."""
         index, number, values = self._samples(unit, place)
         count = self.side.step_count if unit == STEPS else len(self.side.samples.ranks)
-        return self._estimated(index, number, values, (len(place), count))
+        return self._estimate(index, number, values, (len(place), count))
 
-    def _estimated(
+    def _estimate(
         self, index: Int64Array, number: Int64Array, values: Floats, shape: tuple[int, int],
         *, of_time: bool = True,
     ) -> Estimates:  # fmt: skip
@@ -115,7 +115,7 @@ class Measured:
             dismissed = self.side.steps.guessed and steps is None
             return float(np.median(self.durations)) if self.side.counted and not dismissed else None
         if name in COUNTED:
-            return self._counted(name)
+            return self._counter_metric(name)
         if steps is None:
             totals = {"time": sums.time_ns, "busy": sums.busy_ns, "idle": sums.idle_ns,
                       "exposed": sums.exposed_ns, "kernels": sums.rows, "flops": sums.flops or None,
@@ -127,7 +127,7 @@ class Measured:
         mean = float(_values(steps, name).mean())
         return mean if name in ("time", "kernels") else mean or None
 
-    def _counted(self, name: str) -> float | None:
+    def _counter_metric(self, name: str) -> float | None:
         """What counters measured: an amount, or a mean over the time of the kernels."""
         total = self.sums.counters.total if self.sums.counters else None
         if total is None:
@@ -144,19 +144,19 @@ class Measured:
             return None  # counters and idle time are not read step by step
         if self.unit == STEPS and self.steps is not None:
             values = self.durations if name == "step" else _values(self.steps, name)
-            estimate = self._of_one(values, of_time=name in ("time", "step"))
+            estimate = self._estimate_one(values, of_time=name in ("time", "step"))
             median = np.asarray(np.median(values, keepdims=True))
             return replace(estimate, value=median) if name == "step" else estimate
         if self.unit == RANKS and name == "time":
             table, sample, column = self._table(RANKS)
             rank, ns = (table.column(each).to_numpy() for each in (sample, column))
             times = np.bincount(rank, ns, len(self.side.samples.ranks))
-            return self._of_one(times.astype(float), of_time=True)
+            return self._estimate_one(times.astype(float), of_time=True)
         return None
 
-    def _of_one(self, values: Floats, *, of_time: bool) -> Estimates:
+    def _estimate_one(self, values: Floats, *, of_time: bool) -> Estimates:
         number, nothing = np.arange(len(values)), np.zeros(len(values), np.int64)
-        return self._estimated(nothing, number, values, (1, len(values)), of_time=of_time)
+        return self._estimate(nothing, number, values, (1, len(values)), of_time=of_time)
 
 
 def _values(steps: CountedSteps, name: str) -> Floats:

@@ -70,7 +70,7 @@ class Limit:
             )
             return f"{self.text}: cannot be checked: {_name(self.metric)} is {problem}"
         if increase > self.value if self.above else increase < self.value:
-            return f"{self.text}: {_changed(self.metric, measure)}"
+            return f"{self.text}: {_describe_change(self.metric, measure)}"
         return None
 
 
@@ -89,14 +89,14 @@ class Slowdown:
 
     def increase(self, diff: Diff) -> float | None:
         """Return how much longer it takes; None if that, or with `strict` the noise, is unknown."""
-        measure = diff.metrics[_main(diff)]
+        measure = diff.metrics[_main_metric(diff)]
         if self.strict and measure.significant is None:
             return None
         return measure.change_share if self.relative else measure.change
 
     def violation(self, diff: Diff) -> str | None:
         """Say what is slower; None if nothing is, or it may be noise."""
-        metric, increase = _main(diff), self.increase(diff)
+        metric, increase = _main_metric(diff), self.increase(diff)
         if increase is None:
             why = diff.noise.why or f"{_name(metric)} is unknown in one of the captures"
             return f"{self.text}: cannot be checked: {why}"
@@ -104,10 +104,10 @@ class Slowdown:
         if increase <= self.value or measure.significant is False:
             return None
         how = "significant" if measure.significant else f"noise is unknown: {diff.noise.why}"
-        return f"{self.text}: {_changed(metric, measure)}; {how}"
+        return f"{self.text}: {_describe_change(metric, measure)}; {how}"
 
 
-def _main(diff: Diff) -> str:
+def _main_metric(diff: Diff) -> str:
     """Name the metric of the step; without steps, of the summed time."""
     steps = diff.per_step and diff.metrics["step_ns"].change is not None
     return "step_ns" if steps else "time_ns"
@@ -175,7 +175,7 @@ def slower_ops(diff: Diff) -> list[SlowerOp]:
     that is only new counts if it takes more than 1 % of A's time.
     """
     slower = [
-        SlowerOp(_named(entry.key.values()), *_sum_times([entry]))
+        SlowerOp(_format_key(entry.key.values()), *_sum_times([entry]))
         for entry in diff.changes
         if entry.status == "slower"
     ]
@@ -185,7 +185,7 @@ def slower_ops(diff: Diff) -> list[SlowerOp]:
         chance_ns = math.hypot(*(one.half_ns for one in changes if one.half_ns))
         least_ns = SAME_BELOW * (a_ns or total_ns)
         if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
-            slower.append(SlowerOp(_named(key), a_ns, b_ns, other=a_ns > 0))
+            slower.append(SlowerOp(_format_key(key), a_ns, b_ns, other=a_ns > 0))
     return slower
 
 
@@ -194,7 +194,7 @@ def _sum_times(changes: Sequence[Change]) -> tuple[float, float]:
     return sum(one.a_ns or 0.0 for one in changes), sum(one.b_ns or 0.0 for one in changes)
 
 
-def _named(key: Iterable[str | None]) -> str:
+def _format_key(key: Iterable[str | None]) -> str:
     return " ".join(part for part in key if part) or "what no op names"
 
 
@@ -251,7 +251,7 @@ def _name(metric: str) -> str:
     return metric.partition("_")[0]
 
 
-def _changed(metric: str, measure: Measure) -> str:
+def _describe_change(metric: str, measure: Measure) -> str:
     delta = measure.change or 0.0
     spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
     relative = change(measure.change_share) if measure.a else "from 0"

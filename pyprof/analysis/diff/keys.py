@@ -122,7 +122,7 @@ def _pairs(gone: Sequence[Key], new: Sequence[Key], at: int) -> Iterator[tuple[K
         return
     words = [[_words(key[at]) for key in side] for side in (gone, new)]
     alike = [
-        (-_common(x, y), abs(i - j), i, j)
+        (-_count_common(x, y), abs(i - j), i, j)
         for i, x in enumerate(words[0])
         for j, y in enumerate(words[1])
     ]
@@ -143,7 +143,7 @@ def pair_once(candidates: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, int]
             yield i, j
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     """Count the words that two names share at their beginning and at their end."""
     count = 0
     for words in (zip(one, other, strict=False), zip(one[::-1], other[::-1], strict=False)):

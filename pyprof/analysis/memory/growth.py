@@ -44,7 +44,7 @@ _MIN_RISES = 3
 _SIGNIFICANT = 0.001
 """Maximum probability that growth is chance, for all lines together."""
 _LITTLE = 0.02
-"""A share of the variance: a line fitted to a random walk nearly always leaves more."""
+"""Residuals below this share of the variance are no random walk's, which nearly always has more."""
 _DRIFT = 0.01
 """With a mean change per step less likely than this by chance, the growth is not a random walk."""
 _GOES_ON = 0.25
@@ -72,14 +72,14 @@ def _find_leaks(held: Int64Array) -> list[tuple[int, float]]:
     return [*zip(rows[chosen].tolist(), rate[chosen].tolist(), strict=True)]
 
 
-def _centred(count: int) -> Floats:
+def _centred_range(count: int) -> Floats:
     centred: Floats = np.arange(count, dtype=np.float64) - (count - 1) / 2
     return centred
 
 
 def _fit(held: Floats) -> tuple[Floats, Floats]:
-    """Fit a straight line to each row; return its slope, and what it leaves."""
-    x = _centred(held.shape[1])
+    """Fit a straight line to each row; return its slope and the residuals."""
+    x = _centred_range(held.shape[1])
     slope = held @ x / (x @ x)
     return slope, held - held.mean(axis=1, keepdims=True) - slope[:, None] * x
 
@@ -92,7 +92,7 @@ def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
     change from step to step is surely not 0.
     """
     count = held.shape[1]
-    x = _centred(count)
+    x = _centred_range(count)
     left = (rest * rest).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         alike = np.clip(np.nan_to_num((rest[:, 1:] * rest[:, :-1]).sum(axis=1) / left), 0, 1)

@@ -48,11 +48,11 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
     ]  # fmt: skip
     reckoned += bfloat16(history)
     least = _MIN_SHARE * history.held(history.peak)
-    worth = [each for each in reckoned if _moved(history, each) >= least]
+    worth = [each for each in reckoned if _largest_move(history, each) >= least]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
 
 
-def _moved(history: History, change: PossibleChange) -> int:
+def _largest_move(history: History, change: PossibleChange) -> int:
     """Return how much a change may move the peak: of an interval, the end that is further away."""
     if change.low_bytes is None or change.high_bytes is None:
         return change.saved_bytes
@@ -202,9 +202,11 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
     chosen = [(path, [path]) for path in _largest(layer.names, held)]
     lists = _lists(layer.names, held)
-    chosen += [(_every(prefix), blocks) for prefix, blocks in lists.items()]
+    chosen += [(_all_blocks_of(prefix), blocks) for prefix, blocks in lists.items()]
     if len(lists) > 1:
-        chosen.append((", ".join(map(_every, lists)), [*chain.from_iterable(lists.values())]))
+        chosen.append(
+            (", ".join(map(_all_blocks_of, lists)), [*chain.from_iterable(lists.values())])
+        )
     layers = [_checkpoint(history, name, paths, activations, work) for name, paths in chosen]
     worth = [each for each in layers if each.saved_bytes > 0]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
@@ -222,7 +224,7 @@ def _lists(names: Sequence[str], held: Int64Array) -> dict[str, list[str]]:
     return {prefix: [*blocks] for prefix, blocks in lists.items() if len(blocks) > 1}
 
 
-def _every(prefix: str) -> str:
+def _all_blocks_of(prefix: str) -> str:
     return f"{prefix}.*" if prefix else "*"
 
 

@@ -44,10 +44,10 @@ def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryDiff:
         for devices, paired in ((a, {one.device for one, _ in pairs}),
                                 (b, {other.device for _, other in pairs}))
     )  # fmt: skip
-    return MemoryDiff(tuple(_compared(*pair) for pair in pairs), only_a, only_b, failed=())
+    return MemoryDiff(tuple(_compare_devices(*pair) for pair in pairs), only_a, only_b, failed=())
 
 
-def _compared(a: DeviceMemory, b: DeviceMemory) -> DeviceMemoryChange:
+def _compare_devices(a: DeviceMemory, b: DeviceMemory) -> DeviceMemoryChange:
     metrics = {
         name: _measure(getattr(a, field), getattr(b, field)) for name, field in _FIELDS.items()
     }

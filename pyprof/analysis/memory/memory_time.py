@@ -56,13 +56,13 @@ def join_memory_and_time(
     """Join memory and time, by op, line and layer; what holds most comes first."""
     table = source.table
     return {
-        key: _joined(by[key], encode(table.dictionary_array(column)), table.duration_ns)
+        key: _join_time(by[key], encode(table.dictionary_array(column)), table.duration_ns)
         for key, column in _COLUMN.items()
         if key in by
     }
 
 
-def _joined(
+def _join_time(
     groups: Sequence[HeldMemory], texts: DictionaryColumn, time_ns: Int64Array
 ) -> tuple[TimedMemory, ...]:
     timed = time_by_value(texts, time_ns)

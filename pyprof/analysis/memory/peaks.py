@@ -191,7 +191,7 @@ def _timeline(history: History, window: Window | None) -> tuple[MemoryPoint, ...
         return ()
     since = history.since_first_ns
     time = np.arange(count) if since is None else since
-    first, end = _shown(history, window)
+    first, end = _shown_states(history, window)
     states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
     codes = (*range(len(labels.names)), MISSING)
@@ -209,7 +209,7 @@ def _timeline(history: History, window: Window | None) -> tuple[MemoryPoint, ...
     )
 
 
-def _shown(history: History, window: Window | None) -> tuple[int, int]:
+def _shown_states(history: History, window: Window | None) -> tuple[int, int]:
     """The first state to show and the one after the last; all unless a window holds the peak.
 
     The state in which a window begins is its first.

@@ -85,7 +85,7 @@ def _collect_similar(speeds: Iterable[GroupSpeed]) -> Iterable[list[GroupSpeed]]
 def join_alike(speeds: Iterable[GroupSpeed]) -> list[CollectiveSpeed]:
     """Join the speeds of similar groups, those with most transfer and waiting first."""
     return sorted(
-        map(_joined, _collect_similar(speeds)),
+        map(_join_groups, _collect_similar(speeds)),
         key=lambda one: (
             -((one.transfer_total_ns or 0) + one.wait_ns * one.calls),
             one.kind or "",
@@ -95,7 +95,7 @@ def join_alike(speeds: Iterable[GroupSpeed]) -> list[CollectiveSpeed]:
     )
 
 
-def _joined(same: Sequence[GroupSpeed]) -> CollectiveSpeed:
+def _join_groups(same: Sequence[GroupSpeed]) -> CollectiveSpeed:
     calls = sum(one.calls for one in same)
     moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
     totals = [one.transfer_total_ns for one in same if one.transfer_total_ns is not None]

@@ -61,7 +61,7 @@ class StripSums:
         """
         steps = sorted(step for step in self.steps if step < capture_steps.count)
         duration_ns = np.array(capture_steps.duration_ns, np.int64)
-        chosen = _some(steps, duration_ns, _most(len(self.devices)))
+        chosen = _some(steps, duration_ns, _max_steps(len(self.devices)))
         rows = []
         for device in self.devices:
             alike = device.by_step if device.step_kind == capture_steps.kind else {}
@@ -89,7 +89,7 @@ def strip_sums(records: Records, overview: Overview) -> StripSums | None:
     return StripSums(devices=tuple(rows), device_count=len(overview.timeline.devices), steps=worked)
 
 
-def _most(devices: int) -> int:
+def _max_steps(devices: int) -> int:
     """The number of steps shown per device."""
     return min(_MAX_STEPS, _MAX_ROWS // devices)
 
@@ -130,7 +130,7 @@ def _shown_steps(
     worked, ended = steps_with_work(records, overview)
     all_steps = worked.tolist()
     begun = ended - steps.duration_ns  # so that the step includes the wait for its first kernel
-    counts = {_most(count) for count in range(devices, MAX_DEVICES + 1)}
+    counts = {_max_steps(count) for count in range(devices, MAX_DEVICES + 1)}
     chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
     return tuple(all_steps), {step: (int(begun[step]), int(ended[step])) for step in sorted(chosen)}
 

@@ -228,7 +228,7 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     classified = tc.matches(lambda value: value != "-")
     yield "op", op
     yield "kernel", name
-    yield "unnamed", _where(op.index < 0, name)
+    yield "unnamed", _keep_texts(op.index < 0, name)
     line = encode(table.dictionary_array("line"))
     # The innermost layer of each row; except in a module's path, numbers in it become N.
     layer = table.own_or_forward("layer")
@@ -238,10 +238,10 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
         MISSING,
     )
     innermost_range = DictionaryColumn(index, [*indices])
-    yield "range", _where((op.index < 0) & (line.index < 0), innermost_range)
+    yield "range", _keep_texts((op.index < 0) & (line.index < 0), innermost_range)
     yield "line", line
-    yield "tc", _where(kernel & classified, tc)
-    yield "bound", _where(kernel, encode(table.dictionary_array("bound")))
+    yield "tc", _keep_texts(kernel & classified, tc)
+    yield "bound", _keep_texts(kernel, encode(table.dictionary_array("bound")))
     yield "reason", table.costs.why_unknown
     yield "above", above_peak(table, _FAR_ABOVE)
     yield "dir", encode(table.dictionary_array("dir"))
@@ -254,7 +254,7 @@ def _range_name(text: str) -> str:
     return text if MODULE.fullmatch(text) else _DIGITS.sub("N", text)
 
 
-def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
+def _keep_texts(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
     return DictionaryColumn(np.where(rows, texts.index, MISSING), texts.values)
 
 

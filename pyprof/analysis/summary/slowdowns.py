@@ -89,7 +89,7 @@ def slowdowns(table: Table, capture: Capture | None, chosen: Mask | None) -> Ite
         counted &= chosen
     for device, rows in by_value(records.numpy("device")):
         order = rows[np.argsort(start[rows], kind="stable")]
-        alone = order[counted[order] & _alone(start[order], end[order])]
+        alone = order[counted[order] & _mark_alone(start[order], end[order])]
         took = end[alone] - start[alone]
         all_ns = int((end - start)[order[counted[order]]].sum())
         if (spell := _spell(number[alone], took, all_ns)) is None:
@@ -111,7 +111,7 @@ def slowdowns(table: Table, capture: Capture | None, chosen: Mask | None) -> Ite
         )
 
 
-def _alone(start: Int64Array, end: Int64Array) -> Mask:
+def _mark_alone(start: Int64Array, end: Int64Array) -> Mask:
     """Mark the rows, ordered by start, during which hardly anything else ran."""
     room = _OVERLAP * (end - start)
     before = np.append(start[:1], np.maximum.accumulate(end)[:-1])

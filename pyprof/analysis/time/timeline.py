@@ -227,7 +227,7 @@ def timeline(
     )
     ran = {key: union_of(columns.start[rows], columns.end[rows]) for key, rows in busiest}
     device_times = tuple(
-        columns.device(key, rows, hosts.get(key[0], host_api.SILENT), _others(ran, key))
+        columns.device(key, rows, hosts.get(key[0], host_api.SILENT), _busy_elsewhere(ran, key))
         for key, rows in busiest
     )
     launched = chosen & (columns.launch_start >= 0) & records.of_kind(schema.KERNEL)
@@ -236,7 +236,7 @@ def timeline(
     return Timeline(device_times, called.complete, blocking, len(lanes) - len(busiest))
 
 
-def _others(ran: Mapping[tuple[int, int], Intervals], key: tuple[int, int]) -> Intervals:
+def _busy_elsewhere(ran: Mapping[tuple[int, int], Intervals], key: tuple[int, int]) -> Intervals:
     """Return when other GPUs of a process ran something, given all by process and device."""
     pid, device = key
     others = {number: busy for (owner, number), busy in ran.items() if owner == pid}

@@ -99,7 +99,7 @@ def judge(runs: Sequence[TrialRun], variant: Variant) -> TriedChange:
 def _verdict(
     runs: Sequence[TrialRun], variant: Variant, timed: Timing | None, loss: LossComparison
 ) -> tuple[Verdict, str]:
-    outcome = _prevented(runs, variant, loss)
+    outcome = _why_prevented(runs, variant, loss)
     if outcome is not None:
         return outcome
     if timed is None:
@@ -115,7 +115,7 @@ def _verdict(
     return ("faster" if ratio.mid < 1 else "slower"), ""
 
 
-def _prevented(
+def _why_prevented(
     runs: Sequence[TrialRun], variant: Variant, loss: LossComparison
 ) -> tuple[Verdict, str] | None:
     """Return why a change was refused or failed; None if it was neither."""

@@ -91,7 +91,7 @@ def predictions(
         else:
             refused.append(RefusedChange(change=name, why=given))
     predicted.sort(key=lambda each: each.kernels.span.expected)
-    together = _together(unchanged(context), wanted, predicted)
+    together = _predict_together(unchanged(context), wanted, predicted)
     if together is not None:
         predicted.append(together)
     return tuple(predicted), tuple(refused)
@@ -112,7 +112,7 @@ def _rules(changes: Sequence[str]) -> Mapping[str, _Predict]:
     return {**fixed, **dict(valued)}
 
 
-def _together(
+def _predict_together(
     kernels: Kernels, rules: Mapping[str, _Predict], alone: Sequence[Prediction]
 ) -> Prediction | None:
     """Apply each change to the result of those before it; None for fewer than two changes.
@@ -156,14 +156,14 @@ def summarise_whatif(
     bounds = [each for each in limits if isinstance(each, UpperBound)]
     return WhatIf(
         steps=None if isinstance(step, str) else step.steps,
-        changes=tuple(_predicted(each, step) for each in predicted),
+        changes=tuple(_describe_prediction(each, step) for each in predicted),
         bounds=tuple(largest_first(bounds)),
         refused=(*refused, *(each for each in limits if isinstance(each, RefusedChange))),
         warnings=(*source.table.source.warnings, *source.table.doubts),
     )
 
 
-def _predicted(given: Prediction, step: StepTime | str) -> PredictedChange:
+def _describe_prediction(given: Prediction, step: StepTime | str) -> PredictedChange:
     after = step if isinstance(step, str) else step.after(given.kernels)
     return PredictedChange(
         change=given.change,

@@ -21,7 +21,7 @@ OPTION = "--batch"
 LIMITED = "--batch of 70 W"
 """The key of outcomes on cards that are limited by their power."""
 FILLED = 4
-"""Blocks per SM from which on time follows the number of blocks."""
+"""From this many blocks per SM on, time grows with the number of blocks."""
 _MIN_FILLED = 0.8
 _FACTOR = re.compile(r"(\d+(?:\.\d+)?)x?")
 

@@ -87,7 +87,7 @@ def recording(
         launch_ns=launched,
         start_ns=start,
         end_ns=end,
-        awaits=_awaited(start, end, stream, late),
+        awaits=_find_awaited(start, end, stream, late),
         waits=_waits(calls, pid, launched, end),
         queued_ns=queued,
         gap_ns=gap,
@@ -103,7 +103,7 @@ def _ended_before(stream: IntArray, end: Int64Array) -> Int64Array:
     return before
 
 
-def _awaited(
+def _find_awaited(
     start: Int64Array, end: Int64Array, stream: IntArray, late: NDArray[np.bool_]
 ) -> Int64Array:
     """Find for each late kernel the last one of another stream that ended before it began."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _REPRODUCED = 0.03
 """How far a replay of the unchanged capture may be off its span."""
 _HOST_BOUND = 0.15
-"""If both estimates differ by more, neither held on real pairs: the host changes, too."""
+"""If the two estimates differ by more, neither held on real pairs: the host changes, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

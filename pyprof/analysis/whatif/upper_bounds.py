@@ -43,7 +43,7 @@ BOUNDS: Mapping[str, _Bound] = {
     "--fused-optimizer": _Bound(
         "unfused_optimizer",
         "no optimizer that has a fused form runs chains of small kernels",
-        None,  # which optimizer it is, the advice need not know
+        None,  # the advice need not know which optimizer it is
     ),
 }
 """By the option that asks for it."""
