@@ -39,7 +39,7 @@ def call(name: str, sizes: list[Any], *inside: Called, **more: Any) -> Called:  
 
 
 def events(calls: Iterable[Called], clock: Clock = lambda _: 10) -> list[Event]:
-    """Write calls one after the other; `clock` is how long each runs before and after inner ones."""
+    """Write calls in turn; `clock` says how long each runs before, and after, inner ones."""
     return [event for event, _ in _events(calls, 0, clock)]
 
 
