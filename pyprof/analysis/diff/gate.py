@@ -240,7 +240,7 @@ def check(checks: Iterable[Check], diff: Diff) -> tuple[Diff, bool]:
     return replace(diff, failed=failed), exceeded
 
 
-_SPELLINGS: Mapping[str, Callable[[float], str]] = {
+_FORMATS: Mapping[str, Callable[[float], str]] = {
     "ns": duration,
     "bytes": lambda value: amount(value, "B"),
 }
@@ -253,6 +253,6 @@ def _name(metric: str) -> str:
 
 def _describe_change(metric: str, measure: Measure) -> str:
     delta = measure.change or 0.0
-    spelt = _SPELLINGS.get(metric.rpartition("_")[2], number)(delta)
+    formatted = _FORMATS.get(metric.rpartition("_")[2], number)(delta)
     relative = change(measure.change_share) if measure.a else "from 0"
-    return f"{_name(metric)} changed by {'+' if delta > 0 else ''}{spelt} ({relative})"
+    return f"{_name(metric)} changed by {'+' if delta > 0 else ''}{formatted} ({relative})"

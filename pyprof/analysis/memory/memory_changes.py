@@ -200,7 +200,7 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     live = history.blocks.live(history.peak)
     held = np.zeros(len(layer.names) + 1, np.int64)
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
-    chosen = [(path, [path]) for path in _largest(layer.names, held)]
+    chosen = [(path, [path]) for path in _largest_paths(layer.names, held)]
     lists = _lists(layer.names, held)
     chosen += [(_all_blocks_of(prefix), blocks) for prefix, blocks in lists.items()]
     if len(lists) > 1:
@@ -228,7 +228,7 @@ def _all_blocks_of(prefix: str) -> str:
     return f"{prefix}.*" if prefix else "*"
 
 
-def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
+def _largest_paths(names: Sequence[str], held: Int64Array) -> list[str]:
     """The paths inside which most is held, those of containers included."""
     sums: dict[str, int] = {}
     for name, size in zip(names, held.tolist(), strict=False):

@@ -197,11 +197,11 @@ def explain(
     with captures(file):
         table = load(file, _override(gpu)).table
         if row is None:
-            row = _longest(table, _conditions(where))
+            row = _longest_row(table, _conditions(where))
         return bound(explanation(table, row), MAX_LIMIT)
 
 
-def _longest(table: Table, asked: Sequence[Condition]) -> int:
+def _longest_row(table: Table, asked: Sequence[Condition]) -> int:
     """Return the `idx` of the longest row that fulfils all conditions; ValueError if none does."""
     import numpy as np  # noqa: PLC0415 - as above
 

@@ -85,7 +85,7 @@ def _queries(work: AttributedCall) -> int | None:
 
 def choose(context: KernelContext) -> AttributedCall:
     """Choose the op call that kernels in this context work for."""
-    if stopped := _own_stopped(context):
+    if stopped := _find_stopped(context):
         return stopped
     costed = [each for each in candidates(context) if each.has_formula]
     if not costed:
@@ -128,7 +128,7 @@ UNSEEN = (
 
 def own_flops(context: KernelContext) -> int | None:
     """FLOPs of the innermost op alone; None if unknown."""
-    work = None if _own_stopped(context) else next(_candidates(context), None)
+    work = None if _find_stopped(context) else next(_candidates(context), None)
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
@@ -160,13 +160,13 @@ def _cpu_candidates(context: KernelContext) -> list[AttributedCall]:
     own = [work for work in candidates if work.direction == FPROP]
     back = (work for work in candidates if work.direction == BPROP)
     nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
-    return [*_outermost(own, context.statements), *nodes_own]
+    return [*_outermost_charged(own, context.statements), *nodes_own]
 
 
 STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 
-def _outermost(
+def _outermost_charged(
     calls: Sequence[AttributedCall], around: Sequence[Statement]
 ) -> list[AttributedCall]:
     """Return those calls around a row that may be charged, the outermost first.
@@ -189,7 +189,7 @@ def _outermost(
     return ran[::-1]
 
 
-def _own_stopped(context: KernelContext) -> AttributedCall | None:
+def _find_stopped(context: KernelContext) -> AttributedCall | None:
     """The call of an op on the CPU that began and never ran; None if it ran."""
     around = context.statements
     index = (context.order or range(len(around)))[-1] if around else OWN

@@ -55,10 +55,10 @@ def standard_errors(table: Table, *counters: str) -> pa.Array:
         return floats(100 * table.measured.values(f"{name}_err") / table.measured.values(name))
 
 
-def format_distinct(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:
+def format_distinct(column: DictionaryColumn, format_value: Callable[..., str | None]) -> pa.Array:
     """Format each distinct value once; a null stays null."""
-    formatted = [spell(value) if value is not None else None for value in coded.values]
-    return DictionaryColumn(coded.index, formatted).dictionary_array()
+    formatted = [format_value(value) if value is not None else None for value in column.values]
+    return DictionaryColumn(column.index, formatted).dictionary_array()
 
 
 def format_lists(lists: pa.Array) -> pa.Array:
@@ -100,8 +100,8 @@ def params(costs: Costs) -> pa.Array:
     """Format what the cost of each row's op call was computed from."""
 
     def formatted(params: Mapping[str, object]) -> str | None:
-        spelt = (f"{key}={value}".replace(" ", "") for key, value in params.items())
-        return "".join(f"{each}," for each in spelt) or None
+        texts = (f"{key}={value}".replace(" ", "") for key, value in params.items())
+        return "".join(f"{each}," for each in texts) or None
 
     return costs.params.map(formatted).dictionary_array()
 

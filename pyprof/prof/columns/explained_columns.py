@@ -87,8 +87,8 @@ def reasons(table: Table) -> pa.Array:
     above = above_peak(table)
     first, both = combinations(above.index, reason.index)
     pairs = [(above.at(row), reason.at(row)) for row in first.tolist()]
-    spelt = ["; ".join(text for text in pair if text) for pair in pairs]
-    return DictionaryColumn(both, [text or None for text in spelt]).dictionary_array()
+    joined = ["; ".join(text for text in pair if text) for pair in pairs]
+    return DictionaryColumn(both, [text or None for text in joined]).dictionary_array()
 
 
 def _text_of_rows(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:

@@ -61,7 +61,7 @@ def _waterfall(stages: Sequence[Stage]) -> dict[str, Any]:
 def _cells(change: Change) -> Iterator[Cell]:
     for part in change.key.values():
         yield text(part)
-    status, *spelt = diff_text.change_cells(change)
+    status, *texts = diff_text.change_cells(change)
     yield text(status, css_class=status)
     values = (
         change.a_ns,
@@ -72,7 +72,7 @@ def _cells(change: Change) -> Iterator[Cell]:
         change.a_calls,
         change.b_calls,
     )
-    for value, cell in zip(values, spelt, strict=True):
+    for value, cell in zip(values, texts, strict=True):
         yield Cell(cell, value)
 
 

@@ -262,7 +262,7 @@ def heat_map(times: DeviceSteps, first: int, last: int) -> Mapping[str, Any]:
         "label": f"Time of {counted(last - first, 'step')} on each of {len(times.devices)} GPUs",
         "names": [*map(device_name, times.devices)],
         "measures": {
-            name: [_longest(ns, first, end, group) for ns in durations]
+            name: [_longest_of_groups(ns, first, end, group) for ns in durations]
             for name, durations in measures.items()
         },
         "group": group,
@@ -270,7 +270,9 @@ def heat_map(times: DeviceSteps, first: int, last: int) -> Mapping[str, Any]:
     }
 
 
-def _longest(duration_ns: np.ndarray, first: int, end: int, group: int) -> list[int | None]:
+def _longest_of_groups(
+    duration_ns: np.ndarray, first: int, end: int, group: int
+) -> list[int | None]:
     """Return the longest of every `group` steps; None where a rank has none of them."""
     shown = duration_ns[first:end]
     shown = np.concatenate([shown, np.full(max(end - first - len(shown), 0), np.nan)])

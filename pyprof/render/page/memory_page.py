@@ -246,9 +246,9 @@ def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
         short = min(frame.width, frame.height)
         area = frame.width * frame.height / total
         end = index + 1
-        while end < len(sizes) and _worst(sizes[index : end + 1], area, short) <= _worst(
-            sizes[index:end], area, short
-        ):
+        while end < len(sizes) and _worst_aspect(
+            sizes[index : end + 1], area, short
+        ) <= _worst_aspect(sizes[index:end], area, short):
             end += 1
         row = sizes[index:end]
         laid, frame = _row(row, sum(row) / total, frame)
@@ -258,7 +258,7 @@ def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
     return parts
 
 
-def _worst(row: Sequence[float], area: float, short: float) -> float:
+def _worst_aspect(row: Sequence[float], area: float, short: float) -> float:
     """The largest aspect ratio in a row."""
     total = sum(row) * area
     if not total or not short:

@@ -159,8 +159,8 @@ def share(fraction: float | None) -> Cell:
 
 def tensor_cores(used: str | None) -> Cell:
     """Make a cell that says whether Tensor Cores were used."""
-    use = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(use, css_class=WORD), value=used or DASH)
+    word = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
+    return replace(text(word, css_class=WORD), value=used or DASH)
 
 
 _FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")

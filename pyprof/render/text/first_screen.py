@@ -84,7 +84,10 @@ def listed_gains(advice: Sequence[Suggestion], *, full: bool = False) -> Iterato
     gains = [gain_of(entry) for entry in shown]
     per_step = " per step, evidence in total" if any(gain.per_step for gain in gains) else ""
     yield formatting.heading(f"What to do (gain{per_step}; gains overlap)")
-    gains = [gain._replace(time=_narrow(gain.time), share=_narrow(gain.share)) for gain in gains]
+    gains = [
+        gain._replace(time=_narrow_interval(gain.time), share=_narrow_interval(gain.share))
+        for gain in gains
+    ]
     times, shares = (
         max(map(cells, texts))
         for texts in ([gain.time for gain in gains], [gain.share for gain in gains])
@@ -108,7 +111,7 @@ def listed_gains(advice: Sequence[Suggestion], *, full: bool = False) -> Iterato
 _MAX_FINDINGS = 3
 
 
-def _narrow(interval: str) -> str:
+def _narrow_interval(interval: str) -> str:
     return interval if interval.startswith("up to") else interval.replace(" to ", "-")
 
 
@@ -146,7 +149,7 @@ class _Column(NamedTuple):
 
 
 def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
-    unit, spell = summary_text.time_column(answer, [(op.time_ns, op.step_ns) for op in ops])
+    unit, format_time = summary_text.time_column(answer, [(op.time_ns, op.step_ns) for op in ops])
     one_way = {op.dir for op in ops} <= {"fprop", "copy", None}
     return (
         _Column("Op", partial(_name, one_way=one_way), 0, cut_middle, left=True),
@@ -157,7 +160,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
             left=True,
         ),
         _Column("Calls", lambda op: str(op.calls), 5),
-        _Column(unit, lambda op: spell(op.time_ns, op.step_ns), 0),
+        _Column(unit, lambda op: format_time(op.time_ns, op.step_ns), 0),
         _Column("%", lambda op: percent(op.share), 0),
         _Column("TFLOP/s", lambda op: number(op.flops_per_s and op.flops_per_s / 1e12), 7),
         _Column("GB/s", lambda op: number(op.bytes_per_s and op.bytes_per_s / 1e9), 8),

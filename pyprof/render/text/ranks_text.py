@@ -171,7 +171,7 @@ def _slow_links(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         rate = "" if bus is None else f" (bus {number(bus / 1e9)} GB/s)"
         group_speed = (
             f"The link between {spans(map(int, slow.members.split()))} is slow:"
-            f" {spelled(slow)} transfers data for"
+            f" {format_kind(slow)} transfers data for"
             f" {duration(slow.transfer_ns)}{rate}, {number(slow.times_like_groups)} times the"
             f" {duration(slow.usual_ns)} of {counted(slow.like_groups, 'similar group')};"
             f" {duration(slow.lost_ns)} in {counted(slow.calls, 'call')}."
@@ -181,7 +181,7 @@ def _slow_links(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         yield 0, [f"... and {counted(more, 'more slower group')} (--csv groups)."]
 
 
-def spelled(key: CollectiveKey | LateCost) -> str:
+def format_kind(key: CollectiveKey | LateCost) -> str:
     """Format a kind of collective for a sentence."""
     about = "about " if key.mixed else ""
     size = "" if key.bytes is None else f" of {about}{amount(key.bytes, 'B')}"
@@ -312,7 +312,7 @@ def _name_costliest(job: Ranks) -> dict[int, str]:
     named: dict[int, str] = {}
     for one in job.late:
         if one.rank not in named:
-            named[one.rank] = f"{spelled(one)}, {len(one.members.split())} ranks"
+            named[one.rank] = f"{format_kind(one)}, {len(one.members.split())} ranks"
     return named
 
 

@@ -243,14 +243,14 @@ def times(devices: Sequence[DeviceUse] | None, notes: Sequence[str]) -> Iterator
 
 def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     """The table for a few GPUs, with an explanation of causes; None if it is too wide."""
-    unit, spell = formatting.common_unit(device.span_ns for device in devices)
+    unit, format_time = formatting.common_unit(device.span_ns for device in devices)
     rows: list[list[str]] = []
 
     def add(name: str, measure: Callable[[DeviceUse], int], meaning: str = "") -> None:
         cells = [name]
         for device in devices:
             ns = measure(device)
-            cells += [spell(ns), percent(ns / device.span_ns if device.span_ns else None)]
+            cells += [format_time(ns), percent(ns / device.span_ns if device.span_ns else None)]
         rows.append([*cells, meaning])
 
     add("span", lambda device: device.span_ns)
@@ -365,9 +365,9 @@ def time_column(
     def shown(time_ns: float | None, step_ns: float | None) -> float | None:
         return step_ns if step_ns is not None and per_step else time_ns
 
-    unit, spell = formatting.common_unit(shown(*pair) for pair in pairs)
+    unit, format_time = formatting.common_unit(shown(*pair) for pair in pairs)
     title = f"{unit}/step" if per_step else unit
-    return title, lambda time_ns, step_ns: spell(shown(time_ns, step_ns))
+    return title, lambda time_ns, step_ns: format_time(shown(time_ns, step_ns))
 
 
 def _describe_scope(answer: Summary) -> Iterator[str]:
@@ -389,14 +389,16 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
             "Layers are unknown: no module and no range of yours is around any work."
         )
         return
-    unit, spell = time_column(answer, [(each.time_ns, each.step_ns) for each in answer.layers])
+    unit, format_time = time_column(
+        answer, [(each.time_ns, each.step_ns) for each in answer.layers]
+    )
     total_ns = answer.layers[0].time_ns or 1
     rows = [
         [
-            f"{_indented(len(each.path))}{each.path[-1] if each.path else 'all'}",
-            spell(each.time_ns, each.step_ns),
+            f"{_indent(len(each.path))}{each.path[-1] if each.path else 'all'}",
+            format_time(each.time_ns, each.step_ns),
             percent(each.time_ns / total_ns),
-            spell(each.own_ns, each.own_step_ns),
+            format_time(each.own_ns, each.own_step_ns),
             percent(each.own_ns / total_ns),
             str(each.rows),
         ]
@@ -412,7 +414,7 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
 _ALL_INSIDE = 0.999
 
 
-def _indented(level: int) -> str:
+def _indent(level: int) -> str:
     return "  " * level if level <= _MAX_INDENTED else f"{'  ' * _MAX_INDENTED}({level}) "
 
 
@@ -494,12 +496,14 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
         )
         return
     total_ns = sum(line.time_ns for line in lines) or 1
-    unit, spell = time_column(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])
+    unit, format_time = time_column(
+        answer, [(line.time_ns, line.step_ns) for line in lines[:limit]]
+    )
     rows = [
         (
             line.line or "unknown line",
             str(line.calls),
-            spell(line.time_ns, line.step_ns),
+            format_time(line.time_ns, line.step_ns),
             percent(line.time_ns / total_ns),
             cut_end(", ".join(line.ops), _NAME_WIDTH),
         )

@@ -114,8 +114,8 @@ def test_host_times_left_out_are_shown_by_the_option_named(tmp_path: Path) -> No
 
 def test_deep_levels_are_numbered() -> None:
     """A table does not become as wide as the tree is deep."""
-    assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
-    assert summary_text._indented(5000) == " " * 32 + "(5000) "
+    assert [summary_text._indent(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
+    assert summary_text._indent(5000) == " " * 32 + "(5000) "
 
 
 def test_times_of_several_processors_name_their_kind(tmp_path: Path) -> None:

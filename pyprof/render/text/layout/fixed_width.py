@@ -113,16 +113,16 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
         measured = [(0, 0, 0), *(_measure(column, batch.column(index)) for batch in batches)]
         widths_needed.append(ColumnWidth(column, *map(max, zip(*measured, strict=True))))
     for count in range(len(widths_needed), 0, -1):
-        for widths, with_prefixes in _tries(widths_needed[:count]):
+        for widths, with_prefixes in _widths_to_try(widths_needed[:count]):
             if (left := width - sum(widths) - count + 1) >= 0:
                 dropped = tuple(column.header for column in columns[count:])
                 grown = _share_left(widths_needed[:count], widths, left)
                 return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
-    least = min(widths[0] for widths, _ in _tries(widths_needed[:1]))
+    least = min(widths[0] for widths, _ in _widths_to_try(widths_needed[:1]))
     raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
 
 
-def _tries(widths_needed: Sequence[ColumnWidth]) -> Iterator[tuple[list[int], bool]]:
+def _widths_to_try(widths_needed: Sequence[ColumnWidth]) -> Iterator[tuple[list[int], bool]]:
     """The widths of the columns, and whether numbers have prefixes, from wide to narrow."""
     yield [max(one.column.width or one.header, one.whole) for one in widths_needed], False
     yield [_text(one) or max(one.header, one.whole) for one in widths_needed], False

@@ -34,13 +34,13 @@ def scaled(values: Numbers, unit: str) -> pa.Array:
     return _map(partial(_scale, prefixes=_NS_PREFIXES if unit == "ns" else _PREFIXES), values)
 
 
-def _map(spell: Callable[[float], str], values: Numbers) -> pa.Array:
+def _map(format_one: Callable[[float], str], values: Numbers) -> pa.Array:
     """Format each distinct number once: most repeat."""
     column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    coded = column.dictionary_encode()
-    numbers = coded.dictionary.to_pylist()
-    texts = [spell(number) if math.isfinite(number) else None for number in numbers]
-    return pa.array(texts, pa.string()).take(coded.indices)
+    encoded = column.dictionary_encode()
+    numbers = encoded.dictionary.to_pylist()
+    texts = [format_one(number) if math.isfinite(number) else None for number in numbers]
+    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _digits(size: float) -> tuple[str, int]:

@@ -59,8 +59,8 @@ class _Shown:
         self.header = header(column, scaled=scales)
         self.numeric = column.kind in (INT, FLOAT)
         texts = [_texts(column, values, scales=scales, full=full) for values in batches]
-        coded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
-        self.index, self.values = coded.indices, coded.dictionary.to_pylist()
+        encoded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
+        self.index, self.values = encoded.indices, encoded.dictionary.to_pylist()
         self.natural = max([cells(self.header), *map(cells, self.values)])
 
     @property
