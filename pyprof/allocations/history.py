@@ -219,7 +219,7 @@ class History:
         return int(self.blocks.bytes[self.blocks.occupied(state)].sum())
 
     def reserved_in(self, state: int) -> int | None:
-        """Return the bytes that the allocator holds of the device in a state; None if unknown."""
+        """Return the bytes of the device that the allocator holds in a state; None if unknown."""
         if self.reserved is None or self.reserved_change is None:
             return None
         if state >= 0:
@@ -261,7 +261,7 @@ class RecordedDevice:
     stacks: Labels | None = None
     """The call stack of each block, its frames in lines; None for a snapshot, or if unknown."""
     of_tensors: bool = True
-    """Whether blocks are what the program asks for, not what its allocator takes of the device."""
+    """Whether blocks are what the program requests, not what its allocator takes of the device."""
 
     def call_stacks(self, rows: Int64Array) -> Labels:
         """Label some blocks with their call stacks, the outermost frame in the first line."""

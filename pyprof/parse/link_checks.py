@@ -381,7 +381,7 @@ def _count_between(sorted_times: Int64Array, start: Int64Array, end: Int64Array)
 
 
 def _warn_unlinked(nest: Nest, ops: Mask, thread: IntArray, start: Int64Array) -> str | None:
-    """Say why no launch, on its thread and at its start, is in any range; None if that may be."""
+    """Return the warning that no launch begins in a range of its thread; None if that is normal."""
     lasting = nest.end > nest.start
     if min(int(lasting.sum()), len(start)) < _MIN_COUNT:
         return None

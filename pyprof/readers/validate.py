@@ -149,20 +149,20 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
     return calls, kept, (doubled_calls, doubled_ranges), (invalid_calls, invalid_ranges)
 
 
-_SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
-"""A row is empty if all of these are null, and its name."""
+_CONTENT = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
+"""A row in which all of these are null, and which has no name, is empty."""
 _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
 """Names that readers use for work without a name."""
 
 
 def _drop_empty_rows(activities: pa.Table) -> tuple[pa.Table, int]:
     """Leave out empty rows, such as those of blanked pages of a database; count them."""
-    if not all(activities.column(name).null_count for name in _SAYING):
+    if not all(activities.column(name).null_count for name in _CONTENT):
         return activities, 0
     names = activities.column("name").combine_chunks()
     nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
     blank = np.isin(ints(names.indices), [*nameless, MISSING])
-    for name in _SAYING:
+    for name in _CONTENT:
         blank &= np.asarray(activities.column(name).is_null())
     count = int(blank.sum())
     return (activities.filter(pa.array(~blank)) if count else activities), count

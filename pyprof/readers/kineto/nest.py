@@ -205,7 +205,7 @@ def ops_named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
 
 
 class _Rows(NamedTuple):
-    """Rows to write: whose times, the index among those of the same range, and the text."""
+    """Rows to write: the range whose times each has, its depth at that range, and its text."""
 
     source: Int64Array
     position: Int64Array

@@ -52,7 +52,7 @@ class CaptureFiles:
     files: list[File] = field(default_factory=list)
     annotations: list[Path] = field(default_factory=list)
     batch_sizes: set[int] = field(default_factory=set)
-    """All captured ones, whether or not the file exists."""
+    """All batch sizes that are listed as captured, whether or not their files exist."""
     warnings: list[str] = field(default_factory=list)
 
 
