@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import orjson
 
 from pyprof.answers import document, json_fields, kind_of, plain
+from pyprof.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,6 +92,6 @@ def _html(table: tuple[str, pd.DataFrame]) -> str:
     if frame.empty:
         return ""
     more = len(frame) - _SHOWN_ROWS
-    left_out = f"<p>... and {more} more row{'s' * (more != 1)}</p>" if more > 0 else ""
+    left_out = f"<p>... and {counted(more, 'more row')}</p>" if more > 0 else ""
     shown: str = frame.head(_SHOWN_ROWS).to_html(index=False, na_rep="")
     return f"<p><b>{escape(name)}</b></p>{shown}{left_out}"

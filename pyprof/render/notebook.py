@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyprof.answers.gains import gain_of, worth_a_look
-from pyprof.quantities import duration
+from pyprof.quantities import counted, duration
 from pyprof.render.text.formatting import milliseconds, part_name, percent, short_line
 from pyprof.render.text.known_cost_text import sentence
 
@@ -50,7 +50,7 @@ def _ops(answer: Summary) -> Iterator[str]:
         for op in answer.ops[:_TOP]
     ]  # fmt: skip
     yield _table(("Op", "Direction", "Calls", "ms", "%", "Line"), rows, numbers=(2, 3, 4))
-    yield _rows_left_out(len(answer.ops), "ops")
+    yield _rows_left_out(len(answer.ops), "op")
 
 
 def _lines(answer: Summary) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _lines(answer: Summary) -> Iterator[str]:
         for line in answer.lines[:_TOP]
     ]  # fmt: skip
     yield _table(("Line", "Calls", "ms", "%", "Ops"), rows, numbers=(1, 2, 3))
-    yield _rows_left_out(len(answer.lines), "lines")
+    yield _rows_left_out(len(answer.lines), "line")
 
 
 def _advice(answer: Summary) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _advice(answer: Summary) -> Iterator[str]:
 
 
 def _rows_left_out(count: int, what: str) -> str:
-    return f"<p>... and {count - _TOP} more {what}</p>" if count > _TOP else ""
+    return f"<p>... and {counted(count - _TOP, f'more {what}')}</p>" if count > _TOP else ""
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int]) -> str:

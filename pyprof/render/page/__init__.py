@@ -12,6 +12,7 @@ import orjson
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pyprof.quantities import counted
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
     environment.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
     environment.globals["static"] = lambda name: Markup((_HERE / "static" / name).read_text())  # noqa: S704 - our own file
     return str(environment.get_template(template).render(version=__version__, **context))

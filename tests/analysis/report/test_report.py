@@ -85,8 +85,8 @@ def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
     assert [label.split("step ")[1][0] for label in drawn["names"]] == ["0", "1", "2"] * 8
     assert known(report(sums).strips).steps_left_out == 17
     text = html(report(sums))
-    assert "2 further GPUs are left out" in text
-    assert "17 further steps are left out" in text
+    assert "Left out: 2 further GPUs" in text
+    assert "Left out: 17 further steps" in text
 
 
 def _total_ns(table: Sortable, column: str) -> int:
