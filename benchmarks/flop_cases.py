@@ -271,6 +271,7 @@ BOTH = [
     "F.linear(x, y, torch.zeros(64))",
     "F.linear(tokens, m)",
     "F.bilinear(x, y, torch.ones(4, 48, 48))",
+    "F.bilinear(x, y[:, :8], torch.ones(4, 48, 8))",
     "wide(x)",
     "narrow(x)",
     # convolutions

@@ -52,6 +52,7 @@ FORWARD: dict[str, int | None] = {
     # Bilinear: a product with each of the matrices, and a dot product.
     "torch.bilinear(x, y, torch.ones(4, 48, 48), None)": 2 * ROWS * 4 * 48 * (48 + 1),
     "F.bilinear(x, y, torch.ones(4, 48, 48))": 2 * ROWS * 4 * 48 * (48 + 1),
+    "F.bilinear(x, y[:, :8], torch.ones(4, 48, 8))": 2 * ROWS * 4 * 8 * (48 + 1),
     # The base's linspaces, a product and a quotient; the matrices' product.
     "F.affine_grid(torch.ones(2, 2, 3) * one, (2, 8, 12, 12), align_corners=False)": (
         12 + 2 * (24 + 12 + 12) + 2 * 288 * 3 * 2
@@ -124,6 +125,9 @@ BACKWARD: dict[str, int | None] = {
     ),
     "F.bilinear(x, y, torch.ones(4, 48, 48))": (
         4 * (ROWS * 48 * 48 * 3 + N) + 2 * ROWS * 4 * 48 * (48 + 1)
+    ),
+    "F.bilinear(x, y[:, :8], torch.ones(4, 48, 8))": (
+        4 * (ROWS * 48 * 8 * 3 + N) + 2 * ROWS * 4 * 8 * (48 + 1)
     ),
     # flop_counter multiplies a filter's gradient by the groups.
     "F.conv2d(img, wg, groups=4)": 2 * (2 * 2 * 16 * 100 * 2 * 9),
