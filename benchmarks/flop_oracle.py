@@ -418,7 +418,12 @@ def _fourier(op: _Op) -> int:
     return round(whole if op.name == "_fft_c2c" else whole / 2)
 
 
-@_counts("_euclidean_dist _cdist_forward")
+@_counts("_euclidean_dist")
+def _distances_by_product(op: _Op) -> int:
+    return 2 * _size(op.out) * (_width(op.args[0]) + 2)
+
+
+@_counts("_cdist_forward")
 def _distances(op: _Op) -> int:
     return 3 * _size(op.args[0]) * _shape(op.args[1])[-2]
 

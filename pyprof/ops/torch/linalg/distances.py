@@ -1,7 +1,8 @@
 """Distances of rows from each other, forward and backward.
 
 Subtract, square and add: 3 operations for each pair of rows and each number in them; the root of a
-sum is not counted. Bytes: rows read once, a number for each pair written.
+sum is not counted. Of many rows, torch takes Euclidean distances by a product of these, with two
+columns more for the sums of their squares. Bytes: rows read once, a number for each pair written.
 """
 
 from __future__ import annotations
@@ -15,34 +16,60 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 FAMILY = "distance"
 
 _EACH = 3
+_MANY = 25
+"""Up to this many rows on either side, torch subtracts, unless told otherwise."""
+_BY_PRODUCT, _BY_DIFFERENCE = (1, "use_mm_for_euclid_dist"), (2, "donot_use_mm_for_euclid_dist")
 _X = f16(4, 6)
 _Y = f16(5, 6)
 _PAIRS = f16(6)
 _TABLE = f16(4, 5)
 
 
-def _every(x: Tensor, y: Tensor) -> Work:
+def _every(x: Tensor, y: Tensor, *, by_product: bool = False) -> Work:
     lead = broadcast([x.shape[:-2], y.shape[:-2]])
     out = fresh((*lead, size(x, -2), size(y, -2)), x.dtype)
-    return Work(_EACH * out.numel * size(x, -1), (x, y), (out,))
+    each = 2 * (size(x, -1) + 2) if by_product else _EACH * size(x, -1)
+    return Work(each * out.numel, (x, y), (out,))
 
 
 # 4 * 5 pairs of 6 numbers: 3 * 120; 24 + 30 + 20 of 2 bytes
 @op(
-    *("cdist", "_cdist_forward", "_euclidean_dist"),
-    signature="Tensor x1, Tensor x2, float p",
+    *("cdist", "_cdist_forward"),
+    signature="Tensor x1, Tensor x2, float p, Any compute_mode",
     example=Example((_X, _Y), flops=360, bytes=148),
 )
 def cdist(a: Args) -> Work:
     """The distance of every pair of rows."""
-    return _every(a.tensor("x1"), a.tensor("x2"))
+    x, y, mode = a.tensor("x1"), a.tensor("x2"), a.value("compute_mode")
+    many = max(size(x, -2), size(y, -2)) > _MANY and mode not in _BY_DIFFERENCE
+    euclidean = a.value("p", 2.0) == 2  # noqa: PLR2004 - the norm's exponent
+    return _every(x, y, by_product=euclidean and (many or mode in _BY_PRODUCT))
 
 
 # for either factor 3 * 120 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
 @backward_of(cdist, flops=720, bytes=296)
 def cdist_backward(a: Args) -> Work:
     """The difference over the distance, weighted, added up for the rows of either side."""
-    forward = _every(a.tensor("x1"), a.tensor("x2"))
+    forward = cdist(a)
+    return twice(forward) + Work(0, forward.writes)
+
+
+# 4 * 5 sums of 6 + 2 products: 2 * 160; 24 + 30 + 20 of 2 bytes
+@op(
+    "_euclidean_dist",
+    signature="Tensor x1, Tensor x2",
+    example=Example((_X, _Y), flops=320, bytes=148),
+)
+def euclidean(a: Args) -> Work:
+    """The same by a product."""
+    return _every(a.tensor("x1"), a.tensor("x2"), by_product=True)
+
+
+# for either factor 2 * 160 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
+@backward_of(euclidean, flops=640, bytes=296)
+def euclidean_backward(a: Args) -> Work:
+    """A product of the weighted distances with the other side's rows, for either side."""
+    forward = euclidean(a)
     return twice(forward) + Work(0, forward.writes)
 
 
