@@ -75,7 +75,7 @@ BAD = {
     "no file": (lambda folder: folder / "none.sqlite", ["no such file", "check the path"]),
     "an nsys capture without GPU work": (
         lambda folder: nsys_db(folder / "net.sqlite", [], [Range("x", (1, 2))]),
-        ["no GPU work", "1 ranges", "nsys profile -t cuda,nvtx"],
+        ["no GPU work", "1 range", "nsys profile -t cuda,nvtx"],
     ),
     "an nvprof capture without GPU work": (
         lambda folder: nvprof_db(folder / "net.sql"),

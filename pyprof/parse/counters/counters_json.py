@@ -28,12 +28,12 @@ def merge_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dict
     """
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
-    texts = [_merge(sampled.at(row), counted.at(row)) for row in first.tolist()]
+    texts = [_merge_counters_of_row(sampled.at(row), counted.at(row)) for row in first.tolist()]
     index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return DictionaryColumn(index[number], texts)
 
 
-def _merge(sampled: str | None, counted: str | None) -> str | None:
+def _merge_counters_of_row(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
     ours, theirs = json_object(sampled), json_object(counted)
