@@ -9,7 +9,7 @@ from pyprof.quantities import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.answers.roofline_answer import Point
+    from pyprof.answers.page.roofline_answer import Point
 
 UNKNOWN_BOUND = "unknown"
 BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN_BOUND: "#4c9f70"}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from pyprof.answers.roofline_answer import Chart, Point, Roof
+    from pyprof.answers.page.roofline_answer import Chart, Point, Roof
     from pyprof.arrays import Floats
 
 

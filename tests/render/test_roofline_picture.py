@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.analysis.summary import roofline_points
-from pyprof.answers.roofline_answer import Chart, Point, Roof
+from pyprof.answers.page.roofline_answer import Chart, Point, Roof
 from pyprof.inputs import source
 from pyprof.prof.table import Override
 from pyprof.render import roofline_picture

@@ -21,7 +21,7 @@ from pyprof.analysis.whatif import summarise_whatif
 from pyprof.answers import try_answer
 from pyprof.answers.lines_answer import Lines
 from pyprof.answers.memory_answer import rank_memory
-from pyprof.answers.report_answer import HighestMemory, KernelTime, Report
+from pyprof.answers.page.report_answer import HighestMemory, KernelTime, Report
 from pyprof.inputs import trial_folder
 from pyprof.inputs.memory_recordings import read_with_captures, recordings
 from pyprof.records.merging import merge_unique, merged_by
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview, SummarySums
     from pyprof.analysis.summary.roofline_points import Achieved
     from pyprof.analysis.summary.source_lines import LineSums
-    from pyprof.answers.report_answer import DeviceSteps, Lanes
+    from pyprof.answers.page.report_answer import DeviceSteps, Lanes
     from pyprof.answers.try_answer import Try
     from pyprof.answers.whatif_answer import WhatIf
     from pyprof.inputs.source import Source

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.summary.source_lines import user_lines
-from pyprof.answers.report_answer import ATTRIBUTES, STACK_SEPARATOR
+from pyprof.answers.page.report_answer import ATTRIBUTES, STACK_SEPARATOR
 from pyprof.prof.columns.column_values import format_distinct
 from pyprof.records.records import combinations, totals
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time.steps import bounds_on_gpu, on_gpu
-from pyprof.answers.report_answer import MAX_RANKS, DeviceSteps, UsedDevice
+from pyprof.answers.page.report_answer import MAX_RANKS, DeviceSteps, UsedDevice
 from pyprof.prof.processor import word
 from pyprof.records.records import Records
 

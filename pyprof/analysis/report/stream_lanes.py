@@ -16,7 +16,7 @@ import numpy as np
 from pyprof.analysis.report.devices import used_device
 from pyprof.analysis.report.strips import steps_with_work
 from pyprof.analysis.time.timeline import in_order, streams
-from pyprof.answers.report_answer import (
+from pyprof.answers.page.report_answer import (
     ATTRIBUTES,
     MAX_DEVICES,
     MAX_LANES,

@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.analysis.report.devices import used_device
 from pyprof.analysis.time.intervals import complement
 from pyprof.analysis.time.steps import last_ends
-from pyprof.answers.report_answer import MAX_DEVICES, StripRow, Strips
+from pyprof.answers.page.report_answer import MAX_DEVICES, StripRow, Strips
 from pyprof.records.merging import at_most, merge_unique, merged_by
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
-    from pyprof.answers.report_answer import UsedDevice
+    from pyprof.answers.page.report_answer import UsedDevice
     from pyprof.answers.summary_answer import StepTimes
     from pyprof.arrays import Floats, Int64Array
     from pyprof.records.records import Records

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
-from pyprof.answers.roofline_answer import Chart, Point, Roof
+from pyprof.answers.page.roofline_answer import Chart, Point, Roof
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.group import add_up_rows

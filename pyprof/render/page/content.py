@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyprof.answers.report_answer import Report
+    from pyprof.answers.page.report_answer import Report
     from pyprof.answers.summary_answer import StepTimes
 
 

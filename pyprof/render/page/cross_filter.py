@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.answers.report_answer import ATTRIBUTES, STACK_SEPARATOR
+from pyprof.answers.page.report_answer import ATTRIBUTES, STACK_SEPARATOR
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.formatting import part_name, short_line
 

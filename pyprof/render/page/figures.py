@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.answers.report_answer import KINDS_OF_WORK, PAUSED
+from pyprof.answers.page.report_answer import KINDS_OF_WORK, PAUSED
 from pyprof.prof.processor import CPU
 from pyprof.quantities import counted, duration, number
 from pyprof.render.idle_causes import meanings
@@ -24,8 +24,15 @@ from pyprof.render.text.formatting import percent, short_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.answers.report_answer import DeviceLanes, DeviceSteps, Lane, Lanes, StripRow, Strips
-    from pyprof.answers.roofline_answer import Point, Roof
+    from pyprof.answers.page.report_answer import (
+        DeviceLanes,
+        DeviceSteps,
+        Lane,
+        Lanes,
+        StripRow,
+        Strips,
+    )
+    from pyprof.answers.page.roofline_answer import Point, Roof
     from pyprof.answers.summary_answer import StepTimes
     from pyprof.render.page.cross_filter import FilterData
     from pyprof.render.page.parts.totals.modules import IcicleBox

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         HeldStack,
         Memory,
     )
-    from pyprof.answers.report_answer import Clock
+    from pyprof.answers.page.report_answer import Clock
     from pyprof.render.page.tables import Column, Sortable
 
 _COLOURS = {

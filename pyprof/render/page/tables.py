@@ -15,7 +15,7 @@ from pyprof.render.text.formatting import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.answers.report_answer import UsedDevice
+    from pyprof.answers.page.report_answer import UsedDevice
     from pyprof.answers.summary_answer import DeviceUse
 
 

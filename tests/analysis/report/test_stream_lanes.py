@@ -9,7 +9,7 @@ import pytest
 from pyprof.analysis.report import stream_lanes
 from pyprof.analysis.report.attributes import row_attributes
 from pyprof.analysis.summary.overview import Overview, overview
-from pyprof.answers.report_answer import PAUSED, Lanes, Mark
+from pyprof.answers.page.report_answer import PAUSED, Lanes, Mark
 from pyprof.inputs import source
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums

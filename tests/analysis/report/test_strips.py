@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyprof.analysis.report.strips import StripSums, _elapsed, strip_sums
 from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.time.intervals import union_of
-from pyprof.answers.report_answer import KINDS_OF_WORK, StripRow
+from pyprof.answers.page.report_answer import KINDS_OF_WORK, StripRow
 from pyprof.answers.summary_answer import StepTimes
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums

@@ -6,7 +6,7 @@ import pytest
 
 from pyprof.analysis.summary import roofline_points
 from pyprof.analysis.summary.roofline_points import achieved, points
-from pyprof.answers.roofline_answer import Chart
+from pyprof.answers.page.roofline_answer import Chart
 from pyprof.inputs import source
 from pyprof.inputs.source import load
 from pyprof.prof.columns.standard import COLUMNS

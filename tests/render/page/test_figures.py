@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyprof.answers.report_answer import DeviceSteps, UsedDevice
+from pyprof.answers.page.report_answer import DeviceSteps, UsedDevice
 from pyprof.answers.summary_answer import StepTimes
 from pyprof.render.page import figures
 from tests.known import known

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyprof.allocations import read
 from pyprof.analysis.memory.peaks import highest_first
 from pyprof.answers.memory_answer import DeviceMemory, Memory
-from pyprof.answers.report_answer import Clock
+from pyprof.answers.page.report_answer import Clock
 from pyprof.render.page import memory_page
 from tests.allocations import built
 from tests.commands import run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.answers.report_answer import UsedDevice
+from pyprof.answers.page.report_answer import UsedDevice
 from pyprof.render.page.tables import (
     amount,
     device_name,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pyprof.answers.report_answer import Report
+    from pyprof.answers.page.report_answer import Report
     from pyprof.answers.summary_answer import Summary
     from pyprof.render.page.cross_filter import FilterData
 

@@ -11,7 +11,7 @@ from pyprof.render.text.formatting import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.answers.roofline_answer import Chart
+    from pyprof.answers.page.roofline_answer import Chart
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Roofline", 80

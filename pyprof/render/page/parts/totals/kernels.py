@@ -20,7 +20,7 @@ from pyprof.render.page.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.answers.report_answer import KernelTime
+    from pyprof.answers.page.report_answer import KernelTime
     from pyprof.render.page.parts import Page
     from pyprof.render.page.tables import Column
 

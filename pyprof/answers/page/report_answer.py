@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyprof.answers.lines_answer import Lines
     from pyprof.answers.memory_answer import DeviceMemory, RankMemory
-    from pyprof.answers.roofline_answer import Point, Roof
+    from pyprof.answers.page.roofline_answer import Point, Roof
     from pyprof.answers.summary_answer import Summary
     from pyprof.answers.try_answer import Try
     from pyprof.answers.whatif_answer import WhatIf

@@ -1,0 +1,1 @@
+"""Answers that only pages and pictures show; JSON has none of them."""
