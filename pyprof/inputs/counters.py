@@ -20,7 +20,7 @@ from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.inputs.counter_alignment import Launches, Matches, match_launches
-from pyprof.parse.counters.counters_json import merge_counters
+from pyprof.parse.counters.counters_json import join_counters
 from pyprof.parse.launches import launch_bounds
 from pyprof.quantities import counted
 from pyprof.readers import settings
@@ -154,7 +154,7 @@ def _column(
     index = np.full(records.rows, MISSING)
     hit = matches.row != MISSING
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
-    column = merge_counters(records.dictionary("counters"), DictionaryColumn(index, values))
+    column = join_counters(records.dictionary("counters"), DictionaryColumn(index, values))
     repeated = int(matches.repeated.sum())
     if not repeated:
         return column, []

@@ -20,7 +20,7 @@ _SAME = {"dram_pct": "dram_bytes"}
 """A sampled metric, and the counter of the same quantity."""
 
 
-def merge_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
+def join_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
     """Merge counted and sampled values row by row; counted ones win.
 
     Clock and power are the sampled ones, since a kernel may have been counted in another run.
@@ -28,12 +28,12 @@ def merge_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dict
     """
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
-    texts = [_merge_counters_of_row(sampled.at(row), counted.at(row)) for row in first.tolist()]
+    texts = [_join_texts(sampled.at(row), counted.at(row)) for row in first.tolist()]
     index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return DictionaryColumn(index[number], texts)
 
 
-def _merge_counters_of_row(sampled: str | None, counted: str | None) -> str | None:
+def _join_texts(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
     ours, theirs = json_object(sampled), json_object(counted)

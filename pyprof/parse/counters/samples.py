@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
-from pyprof.parse.counters.counters_json import STATES, merge_counters
+from pyprof.parse.counters.counters_json import STATES, join_counters
 from pyprof.records.records import DictionaryColumn, Records, combinations, number_combinations
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, MISSING)
     sampled, of_events = DictionaryColumn(index, texts), columns.get("counters")
-    both = (
-        merge_counters(sampled, of_events) if isinstance(of_events, DictionaryColumn) else sampled
-    )
+    both = join_counters(sampled, of_events) if isinstance(of_events, DictionaryColumn) else sampled
     return {"counters": both}
 
 

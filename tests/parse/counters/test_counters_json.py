@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pyprof.parse.counters.counters_json import merge_counters
+from pyprof.parse.counters.counters_json import join_counters
 from pyprof.records.records import DictionaryColumn
 
 
@@ -42,7 +42,7 @@ def test_each_counter_comes_from_its_best_source(
 ) -> None:
     """Counts are exact; clock and power of this run are only sampled."""
     texts = [None if one is None else _text(**one) for one in (sampled, counted)]
-    both = merge_counters(_encoded(texts[0], None), _encoded(texts[1], None))
+    both = join_counters(_encoded(texts[0], None), _encoded(texts[1], None))
     values = [None if place < 0 else json.loads(both.values[place]) for place in both.index]
     assert values == [expected, None]
 
@@ -50,5 +50,5 @@ def test_each_counter_comes_from_its_best_source(
 @pytest.mark.parametrize("damaged", ["{", "[]", "7", ""])
 def test_a_damaged_text_adds_nothing(damaged: str) -> None:
     counted = _text(dram_bytes=7)
-    both = merge_counters(_encoded(damaged), _encoded(counted))
+    both = join_counters(_encoded(damaged), _encoded(counted))
     assert json.loads(both.values[both.index[0]]) == {"dram_bytes": 7}
