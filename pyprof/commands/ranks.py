@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from pyprof.cli.command import Command
 from pyprof.cli.option_types import Choice
 from pyprof.cli.options import json_option, output_option, top_option
 from pyprof.process import output_file
+from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +31,16 @@ class _Command(Command):
         """Parse; a word after --csv that names no table belongs to SET."""
         behind = [*args, ""][1:]
         words = [
-            f"{word}={_TABLES[0]}" if word == "--csv" and after not in _TABLES else word
+            f"{word}={_TABLES[0]}" if word == "--csv" and not _means_table(after) else word
             for word, after in zip(args, behind, strict=True)
         ]
         return super().parse_args(ctx, words)
+
+
+def _means_table(word: str) -> bool:
+    """Whether a word is a table's name, or a mistyped one and no file."""
+    mistyped = word.isalpha() and not Path(word).exists() and suggestion(word, _TABLES)
+    return word in _TABLES or bool(mistyped)
 
 
 @click.command("ranks", cls=_Command)

@@ -65,6 +65,7 @@ def test_every_table_can_be_requested() -> None:
     ("options", "code", "said"),
     [
         (["--csv", "--json"], 2, "exclude each other"),
+        (["--csv", "stals"], 2, "did you mean 'stalls'?"),
         (["missing.sqlite"], 1, "no such file"),
         ([], 2, "Missing argument"),
     ],

@@ -47,8 +47,9 @@ _MAX_POINTS = 400
 _HELD_BY, _MAX_HELD = ("category", "line", "layer"), 500
 
 
-def _both(a: Mapping[str, str], b: Mapping[str, str]) -> Mapping[str, str]:
-    return {**b, **a}
+def _merge_names(a: Mapping[str, str], b: Mapping[str, str]) -> Mapping[str, str]:
+    """Keep one full name of each kernel, the same in any order of captures."""
+    return {name: min(names[name] for names in (a, b) if name in names) for name in {**a, **b}}
 
 
 def _first_known(a: Try | None, b: Try | None) -> Try | None:
@@ -64,7 +65,7 @@ class ReportSums:
     """As in `Report`."""
     kernels: pa.Table
     """`op_totals.sums` by `_KERNEL_KEYS`."""
-    full_names: Mapping[str, str] = merged_by(_both)
+    full_names: Mapping[str, str] = merged_by(_merge_names)
     """By the short name of a kernel."""
     lines: LineSums
     achieved: Achieved

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyprof.analysis.report import ReportSums, _began_ns, report, summarise_report
+from pyprof.analysis.report import ReportSums, _began_ns, _merge_names, report, summarise_report
 from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.records.merging import merge_sums
@@ -41,6 +41,12 @@ def check(files: list[str]) -> ReportSums:
     for name in ALIKE:
         assert parts_of_both[0].get(name) == parts_of_both[1].get(name)
     return merged
+
+
+def test_full_names_of_captures_merge_the_same_in_any_order() -> None:
+    a, b = {"gemm": "gemm<2>", "add": "add<1>"}, {"gemm": "gemm<1>", "relu": "relu<1>"}
+    merged = {"gemm": "gemm<1>", "add": "add<1>", "relu": "relu<1>"}
+    assert _merge_names(a, b) == _merge_names(b, a) == merged
 
 
 def strip(sums: ReportSums) -> Mapping[str, Any]:
