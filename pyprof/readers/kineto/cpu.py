@@ -22,7 +22,6 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import nearest, texts_by_index
 from pyprof.marker.model import DERIVED
-from pyprof.readers.kineto.nest import ops_named
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import OPEN
 
@@ -138,16 +137,12 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     not choose other rows. Tracing is not work: it only computes shapes.
     """
     plain = [name.removeprefix("aten::") for name in names]
-
-    def named(chosen: Iterable[bool]) -> Mask:
-        return ops_named(ranges, [*chosen])
-
-    real = (ranges.kind == OP) & ~named(map(_is_idle, names))
+    real = (ranges.kind == OP) & ~_named(ranges, map(_is_idle, names))
     parent = nearest(nested.op, real)
-    computes = real & ~named(name in MOVES for name in plain)
-    operators = named("::" in name or name.startswith(DERIVED) for name in names)
+    computes = real & ~_named(ranges, (name in MOVES for name in plain))
+    operators = _named(ranges, ("::" in name or name.startswith(DERIVED) for name in names))
     complete = computes & operators & ~_mark_ancestors(computes, parent)
-    works = named(name in WORKERS for name in plain)
+    works = _named(ranges, (name in WORKERS for name in plain))
     # Layers of functorch nest an op in itself: the innermost one runs.
     works &= ~_mark_ancestors(works, parent)
     doing = (real & ~_mark_ancestors(real, parent)) | complete | works
@@ -156,6 +151,13 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> tuple[Mask
     traced = doing & shapes & ~around_is_idle
     doing &= ~(replaced | shapes)
     return doing & (nearest(parent, doing) < 0), traced & (nearest(parent, traced) < 0)
+
+
+def _named(ranges: Columns, chosen: Iterable[bool]) -> Mask:
+    """Mark the ops whose name is chosen; `chosen` has one entry per name."""
+    is_named: Mask = ranges.kind == OP
+    is_named[is_named] = np.array([*chosen], dtype=bool)[ranges.name[is_named]]
+    return is_named
 
 
 def _is_idle(name: str) -> bool:
@@ -241,11 +243,11 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
     First those that dispatch to Python, or that are replaced by it: ops inside may work. Then those
     on tensors without data, and all inside them.
     """
-    mode = ops_named(ranges, [name in _DISPATCH for name in names])
+    mode = _named(ranges, (name in _DISPATCH for name in names))
     replaced = _mark_parents(mode, nested.op)
     fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result
     for inner in ("aten::empty_strided", "aten::detach"):
-        called = ops_named(ranges, [name == inner for name in names]) & ~replaced
+        called = _named(ranges, (name == inner for name in names)) & ~replaced
         fake &= _mark_parents(called, nested.op)
     shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
     return mode | replaced, shapes | (nearest(nested.op, shapes) >= 0)
@@ -255,13 +257,13 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     """Find ops on the meta device, and the ATen ops around them."""
 
     def around(inner: str) -> Mask:
-        return _mark_parents(ops_named(ranges, [name == inner for name in names]), nested.op)
+        return _mark_parents(_named(ranges, (name == inner for name in names)), nested.op)
 
     def named(chosen: Container[str]) -> Mask:
-        return ops_named(ranges, [name in chosen for name in names])
+        return _named(ranges, (name in chosen for name in names))
 
-    of_aten = ops_named(ranges, [name.startswith(("aten::", _PRIMITIVES)) for name in names])
-    meta = ops_named(ranges, [name.startswith(_PRIMITIVES) for name in names])
+    of_aten = _named(ranges, (name.startswith(("aten::", _PRIMITIVES)) for name in names))
+    meta = _named(ranges, (name.startswith(_PRIMITIVES) for name in names))
     meta |= named(_ALLOCATING) & around("aten::new_empty")
     meta |= named(_UNFILLED) & around("aten::empty")
     # Only reference implementations call it, which only the meta device uses by itself.
@@ -304,11 +306,11 @@ _RUN = KEEPS_RESULT | BOOKKEEPING
 def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array:
     """Find the ops that were left before they ran, and the ops around them in the node."""
     op = nested.op
-    node = ops_named(ranges, [_NODE.match(name) is not None for name in names])
+    node = _named(ranges, (_NODE.match(name) is not None for name in names))
     around = nearest(op, node)
     # A node's own ops have no number: they have no backward pass.
     again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
-    hook = ops_named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
+    hook = _named(ranges, (name == _HOOK for name in names)) & (ranges.seq < 0)
     caller = op[hook]
     caller = caller[caller >= 0]
     hooked = np.unique(around[caller[again[caller]]])
@@ -319,7 +321,7 @@ def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array
     last = rows[np.diff(around[rows], append=-1) != 0]  # of each node
     plain = [name.removeprefix("aten::") for name in names]
     runs = [not {name, name.removesuffix("_")}.isdisjoint(_RUN) for name in plain]
-    last = last[~ops_named(ranges, runs)[last]]
+    last = last[~_named(ranges, runs)[last]]
     rows = np.setdiff1d(last, op[(op >= 0) & ~hook])
     levels = [rows]
     while len(rows):  # outward, up to the node

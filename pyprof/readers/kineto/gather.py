@@ -27,13 +27,7 @@ from pyprof.readers.kineto.columns import (
 from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.cpu import stopped
 from pyprof.readers.kineto.graphs import nodes
-from pyprof.readers.kineto.nest import (
-    FrameChains,
-    Nested,
-    launch_stacks,
-    nested,
-    range_table,
-)
+from pyprof.readers.kineto.nest import Nested, launch_stacks, nested, range_table
 from pyprof.readers.kineto.ranges import HOST, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 from pyprof.readers.kineto.tracks import Tracks, kind_of
 
@@ -365,11 +359,10 @@ class TraceTables:
     def _nest_ranges(self) -> tuple[Columns, Nested, pa.Table]:
         """Return the ranges, how they are nested, and the table of both."""
         ranges = self._ranges.columns()
-        chains = FrameChains()
-        layout = nested(ranges, self._ranges.python(), chains)
+        layout = nested(ranges, self._ranges.python())
         forward = forward_threads(ranges, self._flows)
         left = stopped(ranges, layout, self._ranges.names)
-        return ranges, layout, range_table(self._ranges, layout, chains, forward, left)
+        return ranges, layout, range_table(self._ranges, layout, forward, left)
 
     def _work(
         self, ranges: Columns, layout: Nested, table: pa.Table

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyprof import marker, schema
 from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.file.events import from_values
-from pyprof.readers.kineto.nest import FrameChains, nested
+from pyprof.readers.kineto.nest import nested
 from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, launch, op, read, texts
 from tests.texts import with_texts
@@ -158,7 +158,7 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
         written = [event("any", "aten::a", start, length) for start, length, _ in chosen]
         ranges.add(timed(from_values(written)), ops=kind)
     columns = ranges.columns()
-    layout = nested(columns, ranges.python(), FrameChains())
+    layout = nested(columns, ranges.python())
     assert sorted(layout.order.tolist()) == list(range(len(spans)))
     assert (layout.end >= columns.start).all()
     assert (layout.end <= columns.end).all()
