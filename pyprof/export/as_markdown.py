@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.answers.parts import Suggestion
     from pyprof.inputs.source import Source
 
 KIND = "sums"
@@ -71,19 +70,15 @@ def _lines(sums: ReportSums) -> Iterator[str]:
     if answer.advice:
         yield "## Potential gains\n"
         yield "Predicted, or upper bounds; gains overlap and do not add up.\n"
-        yield from (line for entry in answer.advice for line in _advice(entry))
+        for entry in answer.advice:
+            title, action = formatting.escape(entry.title), formatting.escape(entry.action)
+            yield f"- **gain {gain_of(entry).words}**: {title}. To do: {action}"
+            for proof in entry.evidence[:_EVIDENCE]:
+                place = f" at {short_line(proof.line)}" if proof.line else ""
+                detail = f" ({proof.detail})" if proof.detail else ""
+                rows = f"{duration(proof.time_ns)} in {count(proof.count)}{detail}"
+                yield f"  - {formatting.escape(f'{proof.what}{place}: {rows}')}"
         yield ""
-
-
-def _advice(entry: Suggestion) -> Iterator[str]:
-    gain = f"gain {gain_of(entry).words}"
-    title, action = formatting.escape(entry.title), formatting.escape(entry.action)
-    yield f"- **{gain}**: {title}. To do: {action}"
-    for proof in entry.evidence[:_EVIDENCE]:
-        place = f" at {short_line(proof.line)}" if proof.line else ""
-        detail = f" ({proof.detail})" if proof.detail else ""
-        what = f"{proof.what}{place}: {duration(proof.time_ns)} in {count(proof.count)}{detail}"
-        yield f"  - {formatting.escape(what)}"
 
 
 def _rows(sums: pa.Table) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from pyprof.analysis.summary import stacks
 from pyprof.analysis.summary.stacks import NO_FILE, Frame, StackSums
@@ -18,10 +18,12 @@ from pyprof.inputs.user_source import LineNames, Sources
 from pyprof.prof.processor import processor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pyprof.analysis.summary.stacks import Stack
     from pyprof.inputs.source import Source
+
+K = TypeVar("K")
 
 KIND = "sums"
 SUFFIXES = (".prof", ".pstats")
@@ -47,49 +49,31 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
     Lines are named by their function in the source below `folder`, else by their text.
     """
     frames: dict[Frame, Entry] = defaultdict(lambda: [0] * 4)
-    edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(lambda: [0] * 4))
+    edges: dict[tuple[Frame, Frame], Entry] = defaultdict(lambda: [0] * 4)
     names = LineNames(None if folder is None else Sources(folder))
     for stack, (time_ns, calls) in sums.items():
         named = tuple(
             frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
             for frame in stack
         )
-        _add(named, calls, time_ns, frames, edges)
-    marshal.dump(
-        {
-            tuple(frame): (
-                *_seconds(entry),
-                {tuple(f): _seconds(e) for f, e in edges[frame].items()},
-            )
-            for frame, entry in frames.items()
-        },
-        file,
-        _VERSION,
-    )
+        _add(frames, named, calls, time_ns)
+        _add(edges, [*pairwise(named)], calls, time_ns)
+    callers: dict[Frame, dict[tuple[object, ...], object]] = defaultdict(dict)
+    for (caller, callee), entry in edges.items():
+        callers[callee][tuple(caller)] = _seconds(entry)
+    profile = {tuple(frame): (*_seconds(entry), callers[frame]) for frame, entry in frames.items()}
+    marshal.dump(profile, file, _VERSION)
 
 
-def _add(
-    stack: Stack,
-    calls: int,
-    time_ns: int,
-    frames: dict[Frame, Entry],
-    edges: dict[Frame, dict[Frame, Entry]],
-) -> None:
-    """Add a stack to its frames and edges; a recursive frame or edge counts once."""
-    for frame in stack:
-        frames[frame][1] += calls
-    for frame in set(stack):
-        frames[frame][0] += calls
-        frames[frame][3] += time_ns
-    frames[stack[-1]][2] += time_ns
-    pairs = list(pairwise(stack))
-    for caller, callee in pairs:
-        edges[callee][caller][1] += calls
-    for caller, callee in set(pairs):
-        edges[callee][caller][0] += calls
-        edges[callee][caller][3] += time_ns
-    if pairs:
-        edges[stack[-1]][stack[-2]][2] += time_ns
+def _add(entries: dict[K, Entry], keys: Sequence[K], calls: int, time_ns: int) -> None:
+    """Add a stack to its frames, or to its edges; a recursive one counts once."""
+    for key in keys:
+        entries[key][1] += calls
+    for key in set(keys):
+        entries[key][0] += calls
+        entries[key][3] += time_ns
+    if keys:
+        entries[keys[-1]][2] += time_ns
 
 
 def _seconds(entry: Entry) -> tuple[int, int, float, float]:

@@ -42,31 +42,21 @@ _OPS, _USER = "cpu_op", "user_annotation"
 
 def described(records: Records, capture: Capture | None) -> Iterator[str]:
     """Name the processes, and their threads by the parts of a step that they launch."""
-    ranks = _ranks(records)
+    rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
+    groups = rows.group_by("pid", use_threads=False).aggregate([("rank", "min")]).to_pylist()
+    ranks = {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
     parts = _parts_of_threads(records)
-    threads = dict.fromkeys(parts)
+    threads = {*parts}
     if capture is not None:
-        threads |= dict.fromkeys(_numbers(capture.threads))
-    pids = sorted({pid for pid, _ in threads} | set(ranks))
-    for pid in pids:
+        numbered = capture.threads.select(["pid", "tid"]).drop_null()
+        threads.update(zip(*(column.to_pylist() for column in numbered.columns), strict=True))
+    for pid in sorted({pid for pid, _ in threads} | set(ranks)):
         rank = "" if ranks.get(pid) is None else f", rank {ranks[pid]}"
         yield event(ph="M", name="process_name", pid=pid, tid=0, args={"name": f"CPU{rank}"})
     for pid, tid in sorted(threads):
         part = ", ".join(parts.get((pid, tid), ()))
         name = f"thread {tid}{f': {part}' if part else ''}"
         yield event(ph="M", name="thread_name", pid=pid, tid=tid, args={"name": name})
-
-
-def _numbers(table: pa.Table) -> list[tuple[int, int]]:
-    numbered = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
-    return [*zip(*(numbered.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
-
-
-def _ranks(records: Records) -> dict[int, int | None]:
-    """Return the rank of each process with rows; None if unknown."""
-    rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
-    groups = rows.group_by("pid", use_threads=False).aggregate([("rank", "min")]).to_pylist()
-    return {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
 
 
 def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
@@ -138,22 +128,14 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
                 "name": dictionary([entry[1] if entry else "" for entry in shown], code),
             }
             where = _track_and_time(capture, chosen, begin_ns)
-            yield from (
-                _async_slices(chosen, labels, where, begin_ns)
-                if free_style
-                else (fill(_RANGE, **labels, **where),)
-            )
-
-
-def _async_slices(
-    chosen: pa.Table, labels: dict[str, pa.Array], where: dict[str, pa.Array], begin_ns: int
-) -> Iterator[pa.Array]:
-    """Write ranges that need not nest as asynchronous ones, each with an id."""
-    number = integers(np.arange(chosen.num_rows))
-    place = {name: where[name] for name in ("pid", "tid")}
-    for phase, bound in (("b", "start"), ("e", "end")):
-        time = microseconds(ints(chosen.column(bound)) - begin_ns)
-        yield fill(_FREE.replace("$phase", phase), **labels, **place, ts=time, id=number)
+            if not free_style:
+                yield fill(_RANGE, **labels, **where)
+                continue
+            # ranges that need not nest are asynchronous ones, each with an id
+            where |= {"id": integers(np.arange(chosen.num_rows))}
+            for phase, bound in (("b", "start"), ("e", "end")):
+                where["ts"] = microseconds(ints(chosen.column(bound)) - begin_ns)
+                yield fill(_FREE.replace("$phase", phase), **labels, **where)
 
 
 def _track_and_time(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:

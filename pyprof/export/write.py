@@ -51,35 +51,39 @@ def _write_rows(source: Source, file: BinaryIO) -> None:
 
 def _renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Yield the rows of captures as `tables` does, with continued `idx` and `opid`."""
-    for rows in renumber((_read(part.path), part.counts) for part in parts):
+
+    def read(path: Path) -> pa.Table:
+        with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all()
+
+    for rows in renumber((read(part.path), part.counts) for part in parts):
         yield from _decode_slices(rows)
-
-
-def _read(path: Path) -> pa.Table:
-    with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
-        return stream.read_all()
 
 
 def _compact(table: Table) -> pa.Table:
     """Return columns with dictionary-encoded texts and lists: formatted ones are large."""
-    return as_arrow(table, _recorded_column, _held_values)
 
+    def recorded(records: Records, name: str) -> pa.Array:
+        if pa.types.is_string(schema.PARQUET.field(name).type):
+            return records.dictionary(name).dictionary_array()
+        return encoded_column(records, name)
 
-def _recorded_column(records: Records, name: str) -> pa.Array:
-    is_text = pa.types.is_string(schema.PARQUET.field(name).type)
-    return records.dictionary(name).dictionary_array() if is_text else encoded_column(records, name)
+    def held(column: Column, table: Table) -> pa.Array:
+        values = column.held(table)
+        return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
-
-def _held_values(column: Column, table: Table) -> pa.Array:
-    values = column.held(table)
-    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+    return as_arrow(table, recorded, held)
 
 
 def _decode_slices(rows: pa.Table) -> Iterator[pa.Table]:
-    # how many rows to write at once, so that their texts stay small
-    size = sum(map(_text_bytes, rows.columns))
-    fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
-    at_once = max(1, min(_ROWS, fitting))
+    """Decode the columns, so many rows at once that their texts stay small."""
+    size = 0
+    for column in rows.columns:
+        if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+            for chunk in column.chunks:
+                used = np.bincount(chunk.indices.drop_null(), minlength=len(chunk.dictionary))
+                size += int(used @ np.asarray(pc.binary_length(chunk.dictionary)))
+    at_once = max(1, min(_ROWS, _TEXT_BYTES * rows.num_rows // max(1, size)))
     for start in range(0, rows.num_rows or 1, at_once):
         part = rows.slice(start, at_once)
         yield pa.table([*map(_decode, part.columns)], part.column_names)
@@ -90,16 +94,6 @@ def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(parts, column.type.value_type)
-
-
-def _text_bytes(column: pa.ChunkedArray) -> int:
-    if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
-        return 0
-    size = 0
-    for chunk in column.chunks:
-        used = np.bincount(chunk.indices.drop_null(), minlength=len(chunk.dictionary))
-        size += int(used @ np.asarray(pc.binary_length(chunk.dictionary)))
-    return size
 
 
 @dataclass(frozen=True, slots=True)
