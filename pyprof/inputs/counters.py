@@ -29,8 +29,6 @@ from pyprof.records.records import DictionaryColumn, distinct, number_combinatio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from pyprof.arrays import Int64Array
     from pyprof.records.records import Records
 
@@ -107,20 +105,16 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
             "of docs/capture.md"
         )
     names = rows.column("name").unify_dictionaries().combine_chunks()
-    sizes = _sizes(rows, totals_only=TOTALS_ONLY in capture.warnings)
+    totals = [_Axis("grid", None), _Axis("block", None)]
+    axes = totals if TOTALS_ONLY in capture.warnings else _EVERY_AXIS
+    sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.dimension or 0]}")) for axis in axes}
+    sizes = {axis: size for axis, size in sizes.items() if (size != MISSING).any()}
     launches = Launches(
         DictionaryColumn(ints(names.indices), names.dictionary.to_pylist()),
         tuple(sizes.values()),
         _lanes(ints(rows.column("device")), ints(rows.column("pid"))),
     )
     return _Profiled(launches, rows.column("counters").to_pylist(), tuple(sizes))
-
-
-def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Int64Array]:
-    """Return the sizes of grids and blocks that a file of ncu records."""
-    axes = [_Axis("grid", None), _Axis("block", None)] if totals_only else _EVERY_AXIS
-    sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.dimension or 0]}")) for axis in axes}
-    return {axis: size for axis, size in sizes.items() if (size != MISSING).any()}
 
 
 def _lanes(device: Int64Array, pid: Int64Array) -> Int64Array:
@@ -150,7 +144,11 @@ def _column(
 ) -> tuple[DictionaryColumn, list[str]]:
     """Return the counters of each row: the profiled ones, and others recorded in the capture."""
     count = len(profiled.texts)
-    values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED)]
+    values = [
+        text and text.replace('"source":"ncu"', f'"source":"{source}"', 1)
+        for source in (_JOINED, _REPEATED)
+        for text in profiled.texts
+    ]
     index = np.full(records.rows, MISSING)
     hit = matches.row != MISSING
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
@@ -162,26 +160,18 @@ def _column(
     return column, [f"{alike} with the counters of others: ncu profiled one repetition"]
 
 
-def _of_source(profiled: _Profiled, source: str) -> Iterator[str | None]:
-    for text in profiled.texts:
-        yield text and text.replace('"source":"ncu"', f'"source":"{source}"', 1)
-
-
 def _describe_unjoined(profiled: _Profiled, matches: Matches, file: str) -> Iterator[str]:
     """Report what has no counterpart on the other side."""
     names = profiled.launches.names
-    unused = np.flatnonzero(~matches.used)
-    if len(unused):
+    unused = names.index[~matches.used].tolist()
+    if unused:
+        counts = Counter(short_name(demangle(names.values[index])) for index in unused)
+        shown = [f"{name} ({count:,})" for name, count in counts.most_common(_SHOWN)]
+        shown += ["..."] * (len(counts) > _SHOWN)
         yield (
             f"{file}: {len(unused):,} of {len(names):,} kernels did not join, for the capture has "
-            f"none, or fewer, of that name, grid and block: {_format_names(names.take(unused))}"
+            f"none, or fewer, of that name, grid and block: {', '.join(shown)}"
         )
     without = int((matches.row == MISSING).sum())
     if without:
         yield f"{without:,} of {len(matches.row):,} kernels of the capture have no counters"
-
-
-def _format_names(names: DictionaryColumn) -> str:
-    counts = Counter(short_name(demangle(names.values[index])) for index in names.index.tolist())
-    shown = [f"{name} ({count:,})" for name, count in counts.most_common(_SHOWN)]
-    return ", ".join([*shown, "..."] if len(counts) > _SHOWN else shown)

@@ -105,7 +105,11 @@ class Cluster:
         failure_of: dict[Future, Failed | None] = {}
         with item_progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                failed = failure_of[done] = self._failure(done, item_of[done])
+                try:
+                    failed: Failed | None = self._wait_for(done)
+                except KilledWorker:
+                    failed = Failed(f"{name_of(item_of[done])}: {_ENDS}")
+                failure_of[done] = failed
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
@@ -133,14 +137,6 @@ class Cluster:
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Fetch the results, one at a time."""
         return (self._result(handle.value) for handle in handles)
-
-    def _failure(self, future: Future, item: object) -> Failed | None:
-        """Return the result of `failure`; killing its workers is a failure, too."""
-        try:
-            failed: Failed | None = self._wait_for(future)
-        except KilledWorker:
-            return Failed(f"{name_of(item)}: {_ENDS}")
-        return failed
 
     def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
         try:

@@ -62,7 +62,11 @@ def read_with_captures(sources: Iterable[str]) -> Iterator[Recorded]:
 
     Skips remote and unreadable captures: the caller asked for something else, memory is a bonus.
     """
-    for path in [path for source in sources for path in _files(source)]:
+    paths: list[Path] = []
+    for source in sources:
+        with suppress(CaptureError):  # stdin
+            paths += [path for path in map(Path, find([source])) if path.is_file()]
+    for path in paths:
         snapshot = snapshot_beside(path)
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
@@ -78,13 +82,6 @@ def _read(path: Path, capture: Capture | None = None) -> Recorded:
     from pyprof.allocations import read  # noqa: PLC0415 - loads the readers of all formats
 
     return read.read(path, capture)
-
-
-def _files(source: str) -> list[Path]:
-    try:
-        return [Path(location) for location in find([source]) if Path(location).is_file()]
-    except CaptureError:  # stdin
-        return []
 
 
 def _may_have_events(path: Path) -> bool:

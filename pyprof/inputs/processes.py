@@ -68,11 +68,6 @@ class Processes(InProcess):
             self._terminate()
         self._close()
 
-    @property
-    def _forks(self) -> bool:
-        """Whether processes are forks of this one, with everything already imported."""
-        return self._work is not None and _has_one_thread()
-
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; if strict, stop at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
@@ -121,16 +116,16 @@ class Processes(InProcess):
         if self._pool is None or self._size < size:
             self._close()
             self._size = size
-            if self._forks:
-                _load(self._work)  # which may start threads
-            forks = self._forks
+            forks = self._work is not None and _has_one_thread()
+            if forks:
+                _load(self._work)
+                forks = _has_one_thread()  # importing may have started others
             context = multiprocessing.get_context("fork" if forks else "spawn")
             if not forks:
                 self._begun = self._begun or context.Event()
             begun = None if forks else self._begun
-            self._pool = ProcessPoolExecutor(
-                size, context, _prepare, (begun, max(1, threads.available() // size))
-            )
+            cores_each = max(1, threads.available() // size)
+            self._pool = ProcessPoolExecutor(size, context, _prepare, (begun, cores_each))
         return self._pool
 
     def _close(self) -> None:

@@ -36,36 +36,28 @@ def _identity_of_records(path: Path) -> Identity:
     parsed from. Empty if it is not a file of records. Raises CaptureError if it does not exist.
     """
     if read_head(path).startswith(parquet.MAGIC):
-        return _in_columns(path)
-    with path.open("rb") as file:
-        line = file.readline(_LONGEST)
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return Identity()
-    return Identity(_rank(record.get("rank")) if isinstance(record, dict) else None)
+        try:
+            file = pq.ParquetFile(path)
+            column = file.read(["rank"])
+            ranks = pc.unique(column["rank"]).to_pylist() if column.num_columns else [None]
+            if ranks == [None]:
+                return Identity(pids=_processes(file.read(["pid", "device", "kind"])))
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reported when read
+            return Identity()
+        rank = ranks[0] if len(ranks) == 1 else None
+    else:
+        with path.open("rb") as dict_lines:
+            line = dict_lines.readline(_LONGEST)
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return Identity()
+        rank = record.get("rank") if isinstance(record, dict) else None
+    return Identity(rank if type(rank) is int and 0 <= rank <= MAX_RANK else None)
 
 
 _LONGEST = 1 << 20
 """Maximum bytes of a dict line; a file with a longer line is something else."""
-
-
-def _in_columns(path: Path) -> Identity:
-    try:
-        file = pq.ParquetFile(path)
-        rank_column = file.read(["rank"])
-        ranks = pc.unique(rank_column["rank"]).to_pylist() if rank_column.num_columns else [None]
-        if ranks == [None]:
-            return Identity(pids=_processes(file.read(["pid", "device", "kind"])))
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reported when read
-        return Identity()
-    return Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
-
-
-def _rank(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MAX_RANK else None
-
-
 MAX_RANK = 2**31 - 1
 """Larger numbers are not ranks."""
 
@@ -156,8 +148,8 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     claims: Sequence[int | None] = [identity.rank for identity in identities]
     if all(identity == Identity() for identity in identities):
         claims = _ranks_in_names(urls)
-    taken = _by_rank(urls, claims)
-    _check_processes([url for url, rank in zip(urls, claims, strict=True) if rank is None])
+    _check_claims(urls, claims)
+    taken = {*claims}
     free = (rank for rank in count() if rank not in taken)
     captures = [
         RankedCapture(url, ((None, rank),))
@@ -168,30 +160,23 @@ def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCa
     return sorted(captures, key=lambda member: member.ranks[0][1])
 
 
-def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str]:
-    taken: dict[int, str] = {}
-    for url, rank in zip(urls, claims, strict=True):
-        if rank is None:
-            continue
-        if rank in taken:
-            raise CaptureError(
-                f"{taken[rank]} and {url} are both rank {rank}; "
-                "name the captures of one run, each rank once"
-            )
-        taken[rank] = url
-    return taken
-
-
 _OF_CYCLE = re.compile(r"(.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
 """A name by `torch.profiler.tensorboard_trace_handler`: the process, and when it wrote the file."""
 
 
-def _check_processes(urls: Sequence[str]) -> None:
-    seen: dict[str, str] = {}
-    for url in urls:
-        match = _OF_CYCLE.fullmatch(url)
-        before = seen.setdefault(match[1], url) if match else url
-        if before != url:
+def _check_claims(urls: Sequence[str], claims: Sequence[int | None]) -> None:
+    """Raise CaptureError if two files claim one rank or, without ranks, are of one process."""
+    claimed: dict[int, str] = {}
+    for url, rank in zip(urls, claims, strict=True):
+        if rank is not None and (before := claimed.setdefault(rank, url)) != url:
+            raise CaptureError(
+                f"{before} and {url} are both rank {rank}; "
+                "name the captures of one run, each rank once"
+            )
+    cycles: dict[str, str] = {}
+    for url, rank in zip(urls, claims, strict=True):
+        cycle = _OF_CYCLE.fullmatch(url) if rank is None else None
+        if cycle and (before := cycles.setdefault(cycle[1], url)) != url:
             raise CaptureError(
                 f"{before} and {url} are cycles of one process, not ranks; name one of them"
             )

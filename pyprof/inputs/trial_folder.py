@@ -21,8 +21,13 @@ def baselines(folder: Path) -> list[Path]:
     The other captures of a trial show variants, not ranks. Raises CaptureError without a
     baseline.
     """
-    runs = _runs(folder)
-    if runs is None:
+    try:
+        lines = (folder / RUNS).read_text("utf-8").splitlines()
+        runs = [json.loads(line) for line in lines]
+    except (OSError, ValueError):
+        return []
+    ours = all(isinstance(run, dict) and {"mode", "changes"} <= run.keys() for run in runs)
+    if not runs or not ours:
         return []
     profiled = [run for run in runs if run["mode"] == "profile" and run.get("capture")]
     captures = {tuple(run["changes"]): folder / Path(run["capture"]).name for run in profiled}
@@ -38,17 +43,6 @@ def baselines(folder: Path) -> list[Path]:
 def _first_rank(name: str) -> str:
     """Return the name of the first rank's capture of the same run."""
     return _RANK.sub(".rank0.", name)
-
-
-def _runs(folder: Path) -> list[dict[str, Any]] | None:
-    """Return the runs of a trial; None for a folder of anything else."""
-    try:
-        lines = (folder / RUNS).read_text("utf-8").splitlines()
-        runs = [json.loads(line) for line in lines]
-    except (OSError, ValueError):
-        return None
-    ours = all(isinstance(run, dict) and {"mode", "changes"} <= run.keys() for run in runs)
-    return runs if runs and ours else None
 
 
 def answer_beside(capture: Path) -> dict[str, Any] | None:
