@@ -55,15 +55,8 @@ def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
     """
     parent = inside or path.absolute().parent
     remove_stale(parent / path.name)
-    with tempfile.TemporaryDirectory(prefix=prefix(path), dir=parent) as name:
-        handle = _open_to_lock(name)
-        try:
-            if handle is not None:
-                try_lock(handle)
-            yield name
-        finally:
-            if handle is not None:
-                os.close(handle)
+    with tempfile.TemporaryDirectory(prefix=prefix(path), dir=parent) as name, _locked(name):
+        yield name
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -88,22 +81,24 @@ def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
         age_s = time.time() - draft.lstat().st_mtime
         if age_s < young_s or draft.is_symlink():
             return
-        handle = _open_to_lock(str(draft))
-        try:
-            locked = None if handle is None else try_lock(handle)
-        finally:
-            if handle is not None:
-                os.close(handle)
-        if locked or (locked is None and age_s > _UNLOCKABLE_S):
+        with _locked(str(draft)) as is_mine:
+            abandoned = is_mine or (is_mine is None and age_s > _UNLOCKABLE_S)
+        if abandoned:
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
-def _open_to_lock(name: str) -> int | None:
-    """Open a file or a folder to lock it; None if folders cannot be opened."""
+@contextmanager
+def _locked(name: str) -> Iterator[bool | None]:
+    """Lock a file or a folder, as `try_lock`; None, too, if folders cannot be opened."""
     try:
-        return os.open(name, os.O_RDONLY)
+        handle = os.open(name, os.O_RDONLY)
     except PermissionError:
-        return None
+        handle = None
+    try:
+        yield None if handle is None else try_lock(handle)
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def try_lock(handle: int) -> bool | None:

@@ -61,8 +61,9 @@ class Guard:
             status = _stat(0 if place == STDIN else place)
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
-                self.belonging |= dict.fromkeys(_files_of(place), place)
-                self._with_captures(place)
+                if place != STDIN:
+                    self.belonging |= dict.fromkeys(_files_of(place), place)
+                    self._with_captures(place)
         if self.target is not None:
             self._check_not_input(self.target)
 
@@ -84,7 +85,7 @@ class Guard:
         from pyprof.readers import sidecars  # noqa: PLC0415 - few need it
 
         folder = os.path.dirname(os.path.abspath(place))  # noqa: PTH100, PTH120 - texts
-        if place == STDIN or folder in self.folders:
+        if folder in self.folders:
             return
         self.folders.add(folder)
         for path in sidecars.read_with_captures(Path(folder)):
@@ -144,8 +145,6 @@ def _stat(place: str | int) -> os.stat_result | None:
 
 def _files_of(place: str) -> list[str]:
     """Return the paths of files that belong to a file, with links resolved."""
-    if place == STDIN:
-        return []
     real_path = os.path.realpath(place)
     stem, suffix = os.path.splitext(real_path)  # noqa: PTH122 - texts
     alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]

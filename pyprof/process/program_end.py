@@ -12,6 +12,7 @@ import atexit
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ def run(main: Callable[[], object]) -> None:
         main()
     except SystemExit as end:
         if isinstance(end.code, (int, type(None))) and _is_program(caller):
-            _leave(end.code or 0)
+            # all that Python does before it frees its modules
+            threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
+            atexit._run_exitfuncs()  # noqa: SLF001 - what others registered
+            with suppress(OSError, ValueError):  # Python reports it, as usual
+                for stream in filter(None, (sys.stdout, sys.stderr)):
+                    stream.flush()
+                os._exit(end.code or 0)
         raise
 
 
@@ -45,15 +52,3 @@ def _is_program(frame: FrameType) -> bool:
     while callers and callers[-1] == "runpy":
         callers.pop()
     return callers.count("__main__") == 1 and callers[-1] == "__main__"
-
-
-def _leave(code: int) -> None:
-    """End the process after all that Python does before it frees its modules."""
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
-    atexit._run_exitfuncs()  # noqa: SLF001 - what others registered
-    try:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
-    except (OSError, ValueError):  # Python reports it, as usual
-        return
-    os._exit(code)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_folders_that_cannot_be_opened_are_removed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As those of Windows."""
-    monkeypatch.setattr(atomic_files, "_open_to_lock", lambda _: None)
+    monkeypatch.setattr(atomic_files, "_locked", lambda _: nullcontext())
     target = tmp_path / "net.csv"
     (tmp_path / f"{atomic_files.prefix(target)}left").mkdir()
     _aged(tmp_path)
