@@ -199,7 +199,37 @@ def _width(tensor: torch.Tensor) -> int:
     return tensor.shape[-1]
 
 
-_COUNTS: dict[str, Count] = {}
+_FORMULAS: dict[str, Count] = {
+    "mul": lambda op: _size(op.out) * (6 if op.out.is_complex() else 1),
+    "logsumexp": lambda op: 23 * _size(op.args[0]) + 21 * _size(op.out),
+    "_foreach_norm": lambda op: sum(2 * each.numel() + _FUNCTION for each in op.args[0]),
+    "trace": lambda op: min(_shape(op.args[0])),
+    "dist": lambda op: 3 * _size(op.args[0]),
+    "addmv": lambda op: 2 * _size(op.args[1]),
+    "addbmm": lambda op: 2 * _size(op.args[1]) * _width(op.args[2]),
+    "addr": lambda op: 2 * _size(op.out),
+    "multi_margin_loss": lambda op: 4 * _size(op.args[0]) + 2 * _size(op.args[1]) + 1,
+    "nll_loss_forward": lambda op: 2 * _size(op.args[1]) + bool(op.args[3] == _MEAN),
+    "nll_loss_backward": lambda op: _size(op.args[2]),
+    "avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices": (
+        lambda op: int(math.prod(op.args[1])) * _size(op.first)
+    ),
+    "avg_pool2d_backward avg_pool3d_backward": (
+        lambda op: int(math.prod(op.args[2])) * _size(op.args[0])
+    ),
+    "_adaptive_avg_pool2d_backward": lambda op: _size(op.args[1]),
+    "_embedding_bag_per_sample_weights_backward": (
+        lambda op: 2 * _size(op.args[2]) * _width(op.args[1])
+    ),
+    "scatter_add scatter_reduce": lambda op: _size(op.args[2]),
+    "index_add": lambda op: _size(op.args[3]),
+    "index_put put": lambda op: _size(op.args[2]) * bool(op.arg(3, "accumulate", default=False)),
+    "_euclidean_dist": lambda op: 2 * _size(op.out) * (_width(op.args[0]) + 2),
+    "_cdist_forward": lambda op: 3 * _size(op.args[0]) * _shape(op.args[1])[-2],
+    "_cdist_backward": lambda op: 3 * _size(op.args[1]) * _shape(op.args[2])[-2],
+    "_pdist_forward": lambda op: 3 * _size(op.out) * _width(op.args[0]),
+}
+_COUNTS = {name: count for names, count in _FORMULAS.items() for name in names.split()}
 
 
 def _counts(names: str) -> Callable[[Count], Count]:
@@ -230,11 +260,6 @@ def _add(op: _Op) -> int:
     return (1 + scaled) * _size(op.out) * (2 if op.out.is_complex() else 1)
 
 
-@_counts("mul")
-def _mul(op: _Op) -> int:
-    return _size(op.out) * (6 if op.out.is_complex() else 1)
-
-
 @_counts("var std var_mean std_mean")
 def _variance(op: _Op) -> int:
     quotients = 2 if op.name.endswith("mean") else 1
@@ -242,45 +267,10 @@ def _variance(op: _Op) -> int:
     return 4 * _size(op.args[0]) + each * _size(op.first)
 
 
-@_counts("logsumexp")
-def _logsumexp(op: _Op) -> int:
-    return 23 * _size(op.args[0]) + 21 * _size(op.out)
-
-
 @_counts("linalg_vector_norm norm")
 def _norm(op: _Op) -> int:
     root = op.arg(1, "ord", 2) not in (0, 1, math.inf)
     return 2 * _size(op.args[0]) + _FUNCTION * root * _size(op.out)
-
-
-@_counts("_foreach_norm")
-def _foreach_norm(op: _Op) -> int:
-    return sum(2 * each.numel() + _FUNCTION for each in op.args[0])
-
-
-@_counts("trace")
-def _trace(op: _Op) -> int:
-    return min(_shape(op.args[0]))
-
-
-@_counts("dist")
-def _dist(op: _Op) -> int:
-    return 3 * _size(op.args[0])
-
-
-@_counts("addmv")
-def _addmv(op: _Op) -> int:
-    return 2 * _size(op.args[1])
-
-
-@_counts("addbmm")
-def _addbmm(op: _Op) -> int:
-    return 2 * _size(op.args[1]) * _width(op.args[2])
-
-
-@_counts("addr")
-def _addr(op: _Op) -> int:
-    return 2 * _size(op.out)
 
 
 @_counts("native_layer_norm native_group_norm")
@@ -309,21 +299,6 @@ def _loss_backward(op: _Op) -> int:
     return _LOSSES_BACK[op.name.removesuffix("_backward")] * _size(op.args[1])
 
 
-@_counts("multi_margin_loss")
-def _multi_margin(op: _Op) -> int:
-    return 4 * _size(op.args[0]) + 2 * _size(op.args[1]) + 1
-
-
-@_counts("nll_loss_forward")
-def _nll(op: _Op) -> int:
-    return 2 * _size(op.args[1]) + bool(op.args[3] == _MEAN)
-
-
-@_counts("nll_loss_backward")
-def _nll_backward(op: _Op) -> int:
-    return _size(op.args[2])
-
-
 @_counts("_scaled_dot_product_flash_attention_for_cpu")
 def _attention(op: _Op) -> int:
     q, k, v = op.args[:3]
@@ -339,36 +314,11 @@ def _attention_backward(op: _Op) -> int:
     return 2 * pairs * (3 * _width(q) + 2 * _width(v)) // (1 + bool(op.args[7]))
 
 
-@_counts("avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices")
-def _pool(op: _Op) -> int:
-    return int(math.prod(op.args[1])) * _size(op.first)
-
-
-@_counts("avg_pool2d_backward avg_pool3d_backward")
-def _pool_backward(op: _Op) -> int:
-    return int(math.prod(op.args[2])) * _size(op.args[0])
-
-
-@_counts("_adaptive_avg_pool2d_backward")
-def _adaptive_backward(op: _Op) -> int:
-    return _size(op.args[1])
-
-
-@_counts("_embedding_bag _embedding_bag_forward_only")
+@_counts("_embedding_bag _embedding_bag_forward_only _embedding_bag_backward")
 def _bags(op: _Op) -> int:
-    weighted = op.arg(6, "per_sample_weights") is not None
+    place = 10 if op.name.endswith("backward") else 6
+    weighted = op.arg(place, "per_sample_weights") is not None
     return (1 + weighted) * _size(op.args[1]) * _width(op.args[0])
-
-
-@_counts("_embedding_bag_backward")
-def _bags_backward(op: _Op) -> int:
-    weighted = op.arg(10, "per_sample_weights") is not None
-    return (1 + weighted) * _size(op.args[1]) * _width(op.args[0])
-
-
-@_counts("_embedding_bag_per_sample_weights_backward")
-def _weights_of_bags_backward(op: _Op) -> int:
-    return 2 * _size(op.args[2]) * _width(op.args[1])
 
 
 _NEIGHBOURS = (4, 1, 16)
@@ -395,47 +345,12 @@ def _reflections(op: _Op) -> int:
     return 2 * (2 * m * n**2 - 2 * n**3 // 3)
 
 
-@_counts("scatter_add scatter_reduce")
-def _scatter(op: _Op) -> int:
-    return _size(op.args[2])
-
-
-@_counts("index_add")
-def _index_add(op: _Op) -> int:
-    return _size(op.args[3])
-
-
-@_counts("index_put put")
-def _index_put(op: _Op) -> int:
-    return _size(op.args[2]) * bool(op.arg(3, "accumulate", default=False))
-
-
 @_counts("_fft_c2c _fft_r2c _fft_c2r")
 def _fourier(op: _Op) -> int:
     real = op.first if op.name == "_fft_c2r" else op.args[0]
     points = math.prod(real.shape[dim] for dim in op.args[1])
     whole = 5 * real.numel() * math.log2(points)
     return round(whole if op.name == "_fft_c2c" else whole / 2)
-
-
-@_counts("_euclidean_dist")
-def _distances_by_product(op: _Op) -> int:
-    return 2 * _size(op.out) * (_width(op.args[0]) + 2)
-
-
-@_counts("_cdist_forward")
-def _distances(op: _Op) -> int:
-    return 3 * _size(op.args[0]) * _shape(op.args[1])[-2]
-
-
-@_counts("_cdist_backward")
-def _distances_backward(op: _Op) -> int:
-    return 3 * _size(op.args[1]) * _shape(op.args[2])[-2]
-
-
-@_counts("_pdist_forward")
-def _pairs(op: _Op) -> int:
-    return 3 * _size(op.out) * _width(op.args[0])
 
 
 @_counts("mkldnn_rnn_layer mkldnn_rnn_layer_backward")

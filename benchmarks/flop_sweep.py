@@ -75,11 +75,9 @@ def found(trace: Path) -> dict[str, Found]:
 
 
 def _rows(rows: Any) -> Found:  # noqa: ANN401 - a frame
-    columns = (rows[name].astype(object).where(rows[name].notna(), None) for name in _COLUMNS)
-    return Found(tuple((k, f, w or "", b) for k, f, w, b in zip(*columns, strict=True)))
-
-
-_COLUMNS = ("kernel", "flops", "why", "bytes")
+    columns = (rows[name] for name in ("kernel", "flops", "why", "bytes"))
+    values = (column.astype(object).where(column.notna(), None) for column in columns)
+    return Found(tuple((k, f, w or "", b) for k, f, w, b in zip(*values, strict=True)))
 
 
 def expected(case: Case) -> tuple[set[int | None], set[str]]:
@@ -105,10 +103,7 @@ def verdict(case: Case, runs: Sequence[Found]) -> tuple[str, str]:
     wanted, without = expected(case)
     if without:
         return "no oracle", ", ".join(sorted(without))
-    return _compared(wanted, runs[0])
-
-
-def _compared(wanted: set[int | None], run: Found) -> tuple[str, str]:
+    run = runs[0]
     if any(_equal(flops, None if run.unknown else run.flops) for flops in wanted):
         return "right", ""
     spelt = " or ".join("unknown" if flops is None else str(flops) for flops in wanted)
@@ -151,23 +146,14 @@ def _load(*, heavy: bool) -> Iterator[None]:
 
 def captured(folder: Path, number: int, only: str, *, plain: bool, heavy: bool) -> Path:
     """Capture the cases once; return the trace."""
-    command = [sys.executable]
+    script = [_SCRIPT, "--only", only]
     if plain:
         path = folder / f"{number}.json"
-        command += [_SCRIPT, "--only", only, "--trace", str(path)]
+        command = [sys.executable, *script, "--trace", str(path)]
     else:
         path = folder / f"{number}.pt.trace.json.gz"
-        command += [
-            "-m",
-            "pyprof",
-            "capture",
-            "--all",
-            "--tool",
-            "torch",
-            "-o",
-            str(folder / str(number)),
-        ]
-        command += [_SCRIPT, "--only", only]
+        capture = ["-m", "pyprof", "capture", "--all", "--tool", "torch"]
+        command = [sys.executable, *capture, "-o", str(folder / str(number)), *script]
     with _load(heavy=heavy):
         subprocess.run(command, check=True, stdout=_NOWHERE, stderr=_NOWHERE)  # noqa: S603 - ours
     return path
@@ -183,19 +169,12 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     chosen = [case for case in flop_cases.cases() if options.only in case.source]
+    runs = []
     with tempfile.TemporaryDirectory() as folder:
-        runs = [
-            found(
-                captured(
-                    Path(folder),
-                    number,
-                    options.only,
-                    plain=options.plain,
-                    heavy=number >= options.runs,
-                )
-            )
-            for number in range(options.runs + options.loaded)
-        ]
+        for number in range(options.runs + options.loaded):
+            heavy = number >= options.runs
+            trace = captured(Path(folder), number, options.only, plain=options.plain, heavy=heavy)
+            runs.append(found(trace))
     counts = judged(chosen, runs)
     print(f"{counts.total()} calls in {len(runs)} captures:", dict(counts))
     sys.exit(counts.keys() - {"right", "no oracle"} != set())
