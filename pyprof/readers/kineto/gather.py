@@ -26,6 +26,7 @@ from pyprof.readers.kineto.columns import (
 )
 from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.cpu import stopped
+from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import nodes
 from pyprof.readers.kineto.nest import Nested, launch_stacks, nested, range_table
 from pyprof.readers.kineto.ranges import HOST, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
@@ -33,10 +34,9 @@ from pyprof.readers.kineto.tracks import Tracks, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyprof.readers.kineto.file.events import Groups
-    from pyprof.readers.kineto.file.stream import Trace
-    from pyprof.readers.kineto.tracks import Unknown
 
     Header = Mapping[str, Any]
 
@@ -104,14 +104,14 @@ def warnings(
     calls: pa.Table,
     untimed: int,
     *,
-    unknown: Sequence[Unknown],
+    unknown: Sequence[str],
     replayed: bool,
 ) -> Iterator[str]:
     """Yield warnings for the user.
 
-    `unknown`: tracks that are left out; `replayed`: kernels are those of CUPTI's range profiler.
+    `unknown`: those about tracks left out; `replayed`: kernels are those of CUPTI's range profiler.
     """
-    yield from map(str, unknown)
+    yield from unknown
     if trace.cut and not activities.num_rows:
         yield schema.TRUNCATED
         return
@@ -208,7 +208,8 @@ class Recording(NamedTuple):
 class TraceTables:
     """The relevant events so far, as columns; times relative to the trace's base."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
         self._threads = Threads()
         self._ranges = Ranges(self._threads)
         self._flows = Flows(self._threads)
@@ -220,8 +221,8 @@ class TraceTables:
         self._launched: list[pa.Table] = []
         self._tracks = Tracks()
         self._arrows = ascend.Arrows()
-        self.unknown: list[Unknown] = []
-        """Tracks that are left out, once `finish` was called."""
+        self.unknown: list[str] = []
+        """Warnings about tracks that are left out, once `finish` was called."""
         self._samples = Samples()
         self.empty = True
         self._pairs: set[Any] = set()
@@ -297,8 +298,9 @@ class TraceTables:
             self._launched.append(called.launched)
         self.empty = False
 
-    def capture(self, trace: Trace) -> schema.Capture:
+    def capture(self) -> schema.Capture:
         """Build the Capture once all events have been added."""
+        trace = self.trace
         ranges, layout, table = self._nest_ranges()
         activities, calls, traced = self._work(ranges, layout, table)
         if trace.cut and trace.header.get("deviceProperties"):
@@ -336,16 +338,16 @@ class TraceTables:
             ),
         )
 
-    def recording(self, trace: Trace) -> Recording:
+    def recording(self) -> Recording:
         """Build the record of captured graphs once all events have been added."""
         *_, table = self._nest_ranges()
         return Recording(
-            captured=self.captured(trace),
-            ranges=shifted(table, _base_ns(trace), *_TIMES),
+            captured=self.captured(),
+            ranges=shifted(table, _base_ns(self.trace), *_TIMES),
             threads=_threads(self._threads),
         )
 
-    def captured(self, trace: Trace) -> nodes.Captured:
+    def captured(self) -> nodes.Captured:
         """Return the graphs that were captured in the trace."""
         ran = [table["corr"].combine_chunks() for table in self._activities]
         graphs = nodes.captured(
@@ -354,7 +356,7 @@ class TraceTables:
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),
             np.array([pid for pid, _ in self._threads.ids], dtype=np.int64),
         )
-        return graphs._replace(launches=shifted(graphs.launches, _base_ns(trace), "time"))
+        return graphs._replace(launches=shifted(graphs.launches, _base_ns(self.trace), "time"))
 
     def _nest_ranges(self) -> tuple[Columns, Nested, pa.Table]:
         """Return the ranges, how they are nested, and the table of both."""
@@ -387,6 +389,15 @@ class TraceTables:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._tracks.host)
         return set_column(activities, "pid", pids), calls, 0
+
+
+def gather(path: Path) -> TraceTables:
+    """Gather the relevant events of a trace."""
+    gathered = TraceTables(Trace(path))
+    for groups in gathered.trace.events():
+        gathered.add(groups)
+    gathered.finish()
+    return gathered
 
 
 def _only_timed(group: Timed) -> Timed:

@@ -7,29 +7,27 @@ from typing import TYPE_CHECKING
 from pyprof import schema
 from pyprof.errors import CaptureError
 from pyprof.readers import refusals
-from pyprof.readers.kineto import gather
 from pyprof.readers.kineto.file.stream import Trace
-from pyprof.readers.kineto.gather import TraceTables
+from pyprof.readers.kineto.gather import gather, rank
 from pyprof.readers.kineto.graphs import captures
 from pyprof.schema import Identity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.readers.kineto.gather import Recording
     from pyprof.schema import Capture
 
 
 def read(path: Path) -> Capture:
     """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
-    gathered, trace = _gather(path)
+    gathered = gather(path)
     if gathered.is_jax:
         raise CaptureError(f"{path}: {refusals.JAX}")
-    if "span_indx" in trace.header:
+    if "span_indx" in gathered.trace.header:
         raise CaptureError(f"{path}: {refusals.PADDLE}")
     if gathered.empty and gathered.unknown:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
-    if gathered.empty and trace.cut:
+    if gathered.empty and gathered.trace.cut:
         raise CaptureError(f"{path}: {schema.TRUNCATED}")
     if gathered.lacks_pairs:
         raise CaptureError(
@@ -42,26 +40,11 @@ def read(path: Path) -> Capture:
             "record the part of the script that uses tensors, and with a schedule write the trace"
             " in on_trace_ready: torch clears it after each cycle"
         )
-    capture = gathered.capture(trace)
-    return captures.attached(capture, path, gathered.captured(trace), _recording)
-
-
-def _gather(path: Path) -> tuple[TraceTables, Trace]:
-    trace = Trace(path)
-    gathered = TraceTables()
-    for groups in trace.events():
-        gathered.add(groups)
-    gathered.finish()
-    return gathered, trace
-
-
-def _recording(path: Path) -> tuple[Recording, Trace]:
-    gathered, trace = _gather(path)
-    return gathered.recording(trace), trace
+    return captures.attached(gathered.capture(), path, gathered.captured())
 
 
 def identity(path: Path) -> Identity:
     """Read the rank, which precedes the events."""
     trace = Trace(path)
     trace.open()
-    return Identity(rank=gather.rank(trace.header))
+    return Identity(rank=rank(trace.header))

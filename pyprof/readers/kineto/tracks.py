@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyprof import schema
 from pyprof.readers import refusals
@@ -47,21 +47,6 @@ def kind_of(event: Event) -> int:
         if pattern.match(str(event.name)) or pattern.match(str(event.cat).removeprefix("gpu_")):
             return kind
     return schema.KERNEL
-
-
-class Unknown(NamedTuple):
-    """A track whose owner is unknown."""
-
-    name: str
-    events: int
-    ms: float
-
-    def __str__(self) -> str:
-        """Return the warning for the user."""
-        return (
-            f"the track {self.name!r} ({self.events:,} events, {self.ms:,.3f} ms) is that of no "
-            "device or process that PyProf knows: it is left out"
-        )
 
 
 class Tracks:
@@ -137,8 +122,8 @@ class Tracks:
                 numbers[pid] = len(numbers) if stated is None else int(stated)
         return numbers
 
-    def work(self, hosts: Container[str]) -> tuple[list[Event], list[Unknown]]:
-        """Split the gathered events into devices' work and tracks of unknown kind.
+    def work(self, hosts: Container[str]) -> tuple[list[Event], list[str]]:
+        """Return devices' work among the gathered events, and warnings about unknown tracks.
 
         Tracks of hosts, which are processes with ops or calls, are neither. The process of an event
         becomes the number of its device.
@@ -149,8 +134,11 @@ class Tracks:
         for event in self._events:
             pid = str(event.pid)
             if pid in numbers:
-                idle = _NO_STREAM.match(self._threads.get((pid, str(event.tid)), ""))
-                if not (idle or (self.is_ascend and _only_waits(event))):
+                idle = _NO_STREAM.match(self._threads.get((pid, str(event.tid)), "")) is not None
+                if self.is_ascend and not idle:  # what an NPU lists may only wait
+                    said = (event.name, all_args(event).get("Task Type"))
+                    idle = any(_EVENT.fullmatch(str(each)) for each in said)
+                if not idle:
                     event.pid = numbers[pid]
                     work.append(event)
             elif (
@@ -164,16 +152,14 @@ class Tracks:
                 args = all_args(event)
                 named = all(whole_number(args.get(key)) is not None for key in ("device", "stream"))
                 (work if named else others[pid]).append(event)
-        return work, [*self._unknown(others)]
+        return work, [*self._warn_unknown(others)]
 
-    def _unknown(self, others: dict[str, list[Event]]) -> Iterator[Unknown]:
+    def _warn_unknown(self, others: dict[str, list[Event]]) -> Iterator[str]:
         for pid, events in others.items():
             lengths = [microseconds(event.dur) or 0.0 for event in events]
             if total_us := sum(length for length in lengths if length > 0):
                 name = self._names.get(pid) or self._labels.get(pid) or pid
-                yield Unknown(name, len(events), total_us / 1000)
-
-
-def _only_waits(event: Event) -> bool:
-    said = (event.name, all_args(event).get("Task Type"))
-    return any(_EVENT.fullmatch(str(each)) for each in said)
+                yield (
+                    f"the track {name!r} ({len(events):,} events, {total_us / 1000:,.3f} ms) is "
+                    "that of no device or process that PyProf knows: it is left out"
+                )

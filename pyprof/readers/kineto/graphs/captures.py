@@ -21,12 +21,12 @@ from pyprof.marker import serving_step, serving_steps
 from pyprof.readers import settings
 from pyprof.readers.kineto.columns import concat, shifted, whole_number
 from pyprof.readers.kineto.file.stream import Trace
+from pyprof.readers.kineto.gather import gather
+from pyprof.readers.kineto.gather import rank as rank_of
 from pyprof.readers.kineto.graphs import annotations as graph_annotations
 from pyprof.readers.sidecars import is_annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.graphs.nodes import Captured
 
@@ -60,7 +60,6 @@ def attached(
     capture: schema.Capture,
     path: Path,
     own: Captured,
-    read: Callable[[Path], tuple[Recording, Trace]],
 ) -> schema.Capture:
     """Add to a trace how its graphs were captured: in itself, and in other traces next to it.
 
@@ -76,10 +75,10 @@ def attached(
     rank = ranks[0].as_py() if len(ranks) == 1 else None
     capture_files = traces(path, rank)
     for file in _drop_unused(capture_files, capture.ranges):
-        _add(built, file, read, capture_files.warnings, rank)
+        _add(built, file, capture_files.warnings, rank)
     numbered = capture.activities["node_id"].null_count < len(capture.activities)
     for place in dict.fromkeys(capture_files.annotations if numbered else ()):
-        _annotate(built, place, capture_files.warnings)
+        built.annotate(place, capture_files.warnings)
     if not built.recordings and not capture_files.warnings:
         return capture
     return built.capture(capture_files)
@@ -129,7 +128,7 @@ def _find_at(place: Path, capture_files: CaptureFiles) -> None:
     elif place.is_file() and graph_annotations.is_one(place):
         capture_files.annotations.append(place)
     elif place.is_file():
-        file_of_name = {file.path.name: file for file in _read_listed(place.parent, CaptureFiles())}
+        file_of_name = {file.path.name: file for file in _read_listed(place.parent, [])}
         file = file_of_name.get(place.name, File(place))
         capture_files.files.append(file)
         capture_files.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
@@ -145,7 +144,7 @@ def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
 
 
 def _add_listed(folder: Path, capture_files: CaptureFiles) -> None:
-    listed = _read_listed(folder, capture_files)
+    listed = _read_listed(folder, capture_files.warnings)
     names = {file.path.name for file in listed}
     for file in listed:
         if file.batch_size is not None:
@@ -172,7 +171,7 @@ def _add_listed(folder: Path, capture_files: CaptureFiles) -> None:
     ]
 
 
-def _read_listed(folder: Path, capture_files: CaptureFiles) -> list[File]:
+def _read_listed(folder: Path, warnings: list[str]) -> list[File]:
     """Return the traces listed in a folder's `DETAILS` file; warn if it is not a list."""
     details = folder / DETAILS
     if not details.is_file():
@@ -183,7 +182,7 @@ def _read_listed(folder: Path, capture_files: CaptureFiles) -> list[File]:
         entries = orjson.loads(details.read_bytes())
         return [file for entry in entries if (file := _listed_file(folder, entry))]
     except (OSError, ValueError, TypeError):
-        capture_files.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
+        warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
         return []
 
 
@@ -211,22 +210,15 @@ def _drop_unused(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     return [file for file in capture_files.files if file.batch_size in needed]
 
 
-def _add(
-    built: _Built,
-    file: File,
-    read: Callable[[Path], tuple[Recording, Trace]],
-    warnings: list[str],
-    rank: int | None,
-) -> None:
+def _add(built: _Built, file: File, warnings: list[str], rank: int | None) -> None:
     try:
         if rank is not None:
-            from pyprof.readers.kineto.gather import rank as rank_of  # noqa: PLC0415 - imports this
-
             header = Trace(file.path)
             header.open()
             if rank_of(header.header) not in {None, rank}:
                 return  # another rank's
-        recording, trace = read(file.path)
+        gathered = gather(file.path)
+        recording = gathered.recording()
     except (
         CaptureError,
         OSError,
@@ -238,7 +230,7 @@ def _add(
         why = " ".join(str(error).removeprefix(f"{file.path}: ").split())[:200]
         warnings.append(f"{file.path}: cannot be used as the trace of a capture: {why}")
         return
-    if trace.cut:
+    if gathered.trace.cut:
         warnings.append(
             f"{file.path}: is cut short, so launches may lack their ops: not used; capture it again"
         )
@@ -265,13 +257,6 @@ def _add_batch_size(file: File, ranges: pa.Table) -> File:
         return file
     size, mode = sizes_and_modes.pop()
     return replace(file, batch_size=size, mode=file.mode or mode)
-
-
-def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
-    try:
-        built.annotate(path, graph_annotations.read(path))
-    except CaptureError as error:
-        warnings.append(str(error))
 
 
 class _Built:
@@ -306,10 +291,13 @@ class _Built:
         self._count += len(recording.threads)
         self.recordings.append(file)
 
-    def annotate(
-        self, path: Path, annotation_of_id: Mapping[int, graph_annotations.Annotation]
-    ) -> None:
-        """Add annotations of nodes; for a node in two files, the earlier one counts."""
+    def annotate(self, path: Path, warnings: list[str]) -> None:
+        """Add a file's annotations of nodes; for a node in two files, the earlier one counts."""
+        try:
+            annotation_of_id = graph_annotations.read(path)
+        except CaptureError as error:
+            warnings.append(str(error))
+            return
         if (rows := graph_annotations.rows(self._ids, annotation_of_id, self._count)) is None:
             return
         ranges, nodes, place = rows
