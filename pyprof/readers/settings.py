@@ -30,31 +30,28 @@ def own_captures_path(path: Path) -> Path:
     return path.parent / CAPTURE_TRACES / f"{stem}{OURS}{dot}{suffix}"
 
 
-_GRAPH_CAPTURES: ContextVar[tuple[str, ...]] = ContextVar("graph_captures", default=())
+_FILES: ContextVar[tuple[tuple[str, ...], str | None]] = ContextVar("files", default=((), None))
+"""Graph captures and counters."""
 
 
 def graph_captures() -> tuple[str, ...]:
     """Return the files and folders of traces in which graphs were captured."""
-    return _GRAPH_CAPTURES.get()
-
-
-_COUNTERS: ContextVar[str | None] = ContextVar("counters", default=None)
+    return _FILES.get()[0]
 
 
 def counters() -> str | None:
     """Return the file of counters that were measured in another run."""
-    return _COUNTERS.get()
+    return _FILES.get()[1]
 
 
 @contextmanager
 def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterator[None]:
     """Read captures with these graph captures, not those next to them, and these counters."""
-    token, of_counters = _GRAPH_CAPTURES.set(tuple(graph_captures)), _COUNTERS.set(counters)
+    token = _FILES.set((tuple(graph_captures), counters))
     try:
         yield
     finally:
-        _GRAPH_CAPTURES.reset(token)
-        _COUNTERS.reset(of_counters)
+        _FILES.reset(token)
 
 
 def using_files(
@@ -73,9 +70,9 @@ class Carried(Generic[A, T]):
 
     def __init__(self, function: Callable[[A], T]) -> None:
         self.function = function
-        self.graph_captures, self.counters = graph_captures(), counters()
+        self.files = _FILES.get()
 
     def __call__(self, item: A) -> T:
         """Call the function with the settings at the time when it was bound."""
-        with using(self.graph_captures, self.counters):
+        with using(*self.files):
             return self.function(item)
