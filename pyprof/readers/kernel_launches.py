@@ -36,17 +36,21 @@ CAUSES = (
 """Why launches may have no kernel in a capture, as part of a sentence."""
 
 
-def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:
-    """Return the rows of calls whose kernel a complete capture holds.
+def kernel_launches(calls: pa.Table, process: IntArray, pattern: str = _KERNEL) -> Int64Array:
+    """Return the rows of calls whose kernel, or what else `pattern` launches, is recorded.
 
     `process` is that of each call. A launch during the capture of a graph has no kernel.
     """
-    return _launch_rows(calls, process, _KERNEL)
+    launching = named(calls, pattern) & (ints(calls.column("corr")) != MISSING)
+    for begin, end in _RUNS_NOTHING:
+        if launching.any():
+            launching &= ~_mark_between(calls, process, begin, end)
+    return np.flatnonzero(launching)
 
 
 def none_recorded(calls: pa.Table, process: IntArray) -> str | None:
     """Describe a capture that has launches but no kernel; None if it has no launches."""
-    rows = _launch_rows(calls, process, f"{_KERNEL}|{GRAPH_LAUNCH}")
+    rows = kernel_launches(calls, process, f"{_KERNEL}|{GRAPH_LAUNCH}")
     count = len(np.unique(outermost(calls, rows)))
     if not count:
         return None
@@ -69,14 +73,6 @@ def outermost(calls: pa.Table, rows: Int64Array) -> Int64Array:
         number[part] = first + np.cumsum(begins)
         first += len(part)
     return number
-
-
-def _launch_rows(calls: pa.Table, process: IntArray, pattern: str) -> Int64Array:
-    launching = named(calls, pattern) & (ints(calls.column("corr")) != MISSING)
-    for begin, end in _RUNS_NOTHING:
-        if launching.any():
-            launching &= ~_mark_between(calls, process, begin, end)
-    return np.flatnonzero(launching)
 
 
 def _mark_between(calls: pa.Table, process: IntArray, begin: str, end: str) -> Mask:
