@@ -73,16 +73,14 @@ def read(path: Path) -> schema.Capture:
         "kind": np.full(len(kernels), schema.KERNEL, np.int8),
         "start": start,
         "end": end,
-        "pid": pa.array([_parse_whole(kernel.described.get("Process ID")) for kernel in kernels],
-                        pa.int64()),
+        "pid": [_parse_whole(kernel.described.get("Process ID")) for kernel in kernels],
         "device": device.astype(np.int32),
-        "stream": pa.array([_parse_whole(kernel.described.get("Stream")) for kernel in kernels],
-                           pa.int64()),
+        "stream": [_parse_whole(kernel.described.get("Stream")) for kernel in kernels],
         "corr": np.arange(len(kernels)),
         "name": [kernel.described["Kernel Name"] for kernel in kernels],
-        "regs": pa.array([_int(c.pop("regs", None), 1 << 31) for c in values], pa.int32()),
-        "smem": pa.array([_int(c.pop("smem_bytes", None), 1 << 40) for c in values], pa.int64()),
-        **{f"{side}_{axis}": pa.array([shape[side][index] for shape in shapes], pa.int32())
+        "regs": [_int(counters.pop("regs", None), 1 << 31) for counters in values],
+        "smem": [_int(counters.pop("smem_bytes", None), 1 << 40) for counters in values],
+        **{f"{side}_{axis}": [shape[side][index] for shape in shapes]
            for side in ("grid", "block") for index, axis in enumerate("xyz")},
     }  # fmt: skip
     devices = _devices(kernels, values)
@@ -90,9 +88,7 @@ def read(path: Path) -> schema.Capture:
     return schema.Capture(
         "ncu",
         None,
-        activities=schema.table(
-            schema.ACTIVITIES, {**columns, "counters": pa.array(texts, pa.string())}
-        ),
+        activities=schema.table(schema.ACTIVITIES, {**columns, "counters": texts}),
         devices=devices,
         warnings=tuple(_warnings(profile, duration)),
     )
@@ -151,24 +147,16 @@ _MAX_DEVICES = 1 << 16
 
 def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Table:
     """Return the devices whose compute capability or number of SMs is recorded."""
-    described: dict[int, tuple[str | None, int | None, str]] = {}
+    described: dict[int, dict[str, object]] = {}
     for kernel, counters in zip(kernels, values, strict=True):
         sms = _int(counters.pop("sm_count", None), 1 << 16)
         name = kernel.metrics.get("device__attribute_display_name")
-        entry = (name.text if name else None, sms, kernel.described.get("CC", ""))
-        if any(entry):
-            described.setdefault(_device(kernel), entry)
-    cc = [_two_numbers(text) for _, _, text in described.values()]
-    return schema.table(
-        schema.DEVICES,
-        {
-            "device": pa.array([*described], pa.int32()),
-            "name": pa.array([name for name, _, _ in described.values()], pa.string()),
-            "sm_count": pa.array([sms for _, sms, _ in described.values()], pa.int32()),
-            "cc_major": pa.array([pair[0] for pair in cc], pa.int32()),
-            "cc_minor": pa.array([pair[1] for pair in cc], pa.int32()),
-        },
-    )
+        cc = kernel.described.get("CC", "")
+        if (name and name.text) or sms or cc:
+            device, (major, minor) = _device(kernel), _two_numbers(cc)
+            row = {"device": device, "name": name.text if name else None, "sm_count": sms}
+            described.setdefault(device, {**row, "cc_major": major, "cc_minor": minor})
+    return pa.Table.from_pylist([*described.values()], schema.DEVICES)
 
 
 _CC = re.compile(r"(\d{1,2})[.,](\d)")

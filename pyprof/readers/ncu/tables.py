@@ -259,16 +259,9 @@ class Numbers:
 
     def read(self, value: Value | None) -> float | None:
         """Return a value in units without a prefix: seconds, bytes, Hz; None if not a number."""
-        if value is None:
-            return None
-        number = self._number(value.text)
-        return None if number is None else number * factor(value.unit)
-
-    def _number(self, text: str) -> float | None:
-        match = _NUMBER.match(
-            text.strip()
-        )  # with several instances, as in "7 (3; 4)", the sum comes first
-        if match is None:
+        # with several instances, as in "7 (3; 4)", the sum comes first
+        match = None if value is None else _NUMBER.match(value.text.strip())
+        if value is None or match is None:
             return None
         digits = _GROUPS.sub("", match[0])
         group, point = (".", ",") if self._comma else (",", ".")
@@ -276,7 +269,7 @@ class Numbers:
             number = float(digits.replace(group, "").replace(point, "."))
         except ValueError:
             return None
-        return number if math.isfinite(number) else None
+        return number * factor(value.unit) if math.isfinite(number) else None
 
 
 _PREFIX = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6,
