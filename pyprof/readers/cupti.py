@@ -1,4 +1,4 @@
-"""What the readers of nsys and nvprof share: CUPTI's names of API calls and copies, and columns.
+"""What readers of databases share: CUPTI's names of API calls and copies, columns, processes.
 
 nvprof's database only has the callback ids of calls: those of CUPTI 12.1's cupti_runtime_cbid.h and
 cupti_driver_cbid.h; no id is ever reused.
@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import texts_by_index
+from pyprof import schema
+from pyprof.arrays import MISSING, texts_by_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from pyprof.arrays import Int64Array
 
 _VERSION = re.compile(r"_v\d+$")
 
@@ -100,6 +103,19 @@ KERNEL_COLUMNS = (
 """Names in both tools' tables of what only kernels have."""
 
 
-def concat(tables: Sequence[pa.Table]) -> pa.Table:
+def concat(tables: Iterable[pa.Table]) -> pa.Table:
     """Concatenate tables of one schema, with one dictionary for each column."""
-    return pa.concat_tables(tables).unify_dictionaries()
+    listed = [*tables]
+    filled = [table for table in listed if table.num_rows]
+    return pa.concat_tables(filled or listed[:1]).unify_dictionaries()
+
+
+def by_first_device(used: Iterable[tuple[Int64Array, Int64Array]]) -> schema.Identity:
+    """Return the processes in the order of the devices that they use first.
+
+    `used` are processes and devices; work whose device is not recorded counts as the last.
+    """
+    nothing = np.zeros(0, np.int64)
+    pid, device = (np.concatenate(column) for column in zip((nothing, nothing), *used, strict=True))
+    device = np.where(device == MISSING, np.iinfo(np.int64).max, device)
+    return schema.Identity(pids=tuple(dict.fromkeys(pid[np.lexsort((pid, device))].tolist())))

@@ -149,12 +149,13 @@ def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
 def _activities(
     db: Database, strings: Strings, calls: dict[str, Any], threads: NDArray[np.int64]
 ) -> pa.Table:
-    parts = [
-        *(_kernels(db, kind, strings) for kind in _KERNELS),
-        *(_transfers(db, table, schema.MEMCPY, "copyKind") for table in _COPIES),
-        _transfers(db, "MEMSET", schema.MEMSET),
-    ]
-    rows = cupti.concat([part for part in parts if part.num_rows] or parts[:1])
+    rows = cupti.concat(
+        [
+            *(_kernels(db, kind, strings) for kind in _KERNELS),
+            *(_transfers(db, table, schema.MEMCPY, "copyKind") for table in _COPIES),
+            _transfers(db, "MEMSET", schema.MEMSET),
+        ]
+    )
     # Activities have no process: take that of the API call that launched each.
     pids = threads[:, 0][calls["thread"]]
     call = first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))

@@ -6,7 +6,6 @@ addressed by name after probing. Facts about versions are next to the columns th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,10 +73,10 @@ def read(path: Path) -> schema.Capture:
         runtime = _read_runtime(db)
         pids = np.unique(graphs.pids(ints(runtime.column("globalTid"), 0)))
         origins = graphs.read(db, runtime, strings)
-        base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
+        only_pid = int(pids[0]) if len(pids) == 1 else None
         # Sorted here, where it costs no time: reading the texts takes longer.
-        work = [_kernels(db, strings, runtime, base), *_other_work(db, base)]
-        activities = in_order(cupti.concat([part for part in work if part.num_rows] or work[:1]))
+        work = _work(db, strings, runtime, origins, only_pid)
+        activities = in_order(cupti.concat(work))
         version, devices = info.version(db), info.devices(db)
         began_ns, samples = info.began_ns(db), info.metrics(db)
         events, domains = reading.result()
@@ -106,8 +105,8 @@ TELLS_RANK = False
 def identity(path: Path) -> schema.Identity:
     """Return the processes with GPU work, in the order of the devices that they use first."""
     db = Database(path)
-    first_device: dict[int, int] = {}
-    for kind in _WORK:
+    used = []
+    for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"):
         table = _find_table(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
@@ -117,18 +116,8 @@ def identity(path: Path) -> schema.Identity:
             piece=lambda rows: rows.group_by(rows.column_names, use_threads=False).aggregate([]),
         )
         rows = rows.filter(pc.is_valid(rows.column("globalPid")))
-        pids = graphs.pids(ints(rows.column("globalPid"), 0))
-        devices = ints(rows.column("deviceId"), _LAST)
-        for pid, device in zip(pids.tolist(), devices.tolist(), strict=True):
-            first_device[pid] = min(first_device.get(pid, _LAST), device)
-    return schema.Identity(
-        pids=tuple(sorted(first_device, key=lambda pid: (first_device[pid], pid)))
-    )
-
-
-_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
-_LAST = 1 << 31
-"""Greater than every device: for work whose device is not recorded."""
+        used.append((graphs.pids(ints(rows.column("globalPid"))), ints(rows.column("deviceId"))))
+    return cupti.by_first_device(used)
 
 
 def _find_table(tables: frozenset[str], name: str) -> str:
@@ -270,41 +259,21 @@ def _read(db: Database, kind: str, *more: str) -> pa.Table:
     return db.read(table, dict.fromkeys((*_BASE, *more), int))
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """What reading any table of GPU work needs."""
+def _work(
+    db: Database, strings: Strings, runtime: pa.Table, origins: graphs.Origins, only_pid: int | None
+) -> Iterator[pa.Table]:
+    """Yield kernels, copies, fills, and graphs whose kernels are not in the file.
 
-    origins: graphs.Origins
-    only_pid: int | None
-    """For work without a process: the only one that made API calls."""
-
-    def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
-        """Return the columns that work of every kind has."""
-        columns = cupti.base_columns(rows, kind)
-        number = ints(rows.column("globalPid"))
-        if self.only_pid is None and (number == MISSING).all():
-            return columns
-        absent = MISSING if self.only_pid is None else self.only_pid
-        pid = np.where(number == MISSING, absent, graphs.pids(number))
-        columns["pid"] = or_null(pid)
-        if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
-            # without a start, its node is the last one of this id
-            start = ints(rows.column("start"), (1 << 63) - 1)
-            columns["graph_node"] = self.origins.of_nodes(pid, ints(node, 0), start)
-        return columns
-
-
-def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
-    rows = _read(db, "KERNEL", "demangledName", *cupti.KERNEL_COLUMNS)
-    name = strings.names(ints(rows.column("demangledName"), -1), "unknown kernel")
+    `only_pid` is for work without a process: the only one that made API calls.
+    """
+    kernels = _read(db, "KERNEL", "demangledName", *cupti.KERNEL_COLUMNS)
+    name = strings.names(ints(kernels.column("demangledName"), -1), "unknown kernel")
     events = _find_table(db.tables(), "NVTX_EVENTS")
-    columns = {**base.columns(rows, schema.KERNEL), **cupti.kernel_columns(rows), "name": name}
-    collective = payloads.collectives(db, events, name, rows, runtime, strings)
-    return schema.table(schema.ACTIVITIES, {**columns, "collective": collective})
-
-
-def _other_work(db: Database, base: _Base) -> Iterator[pa.Table]:
-    """Yield copies, fills, and graphs whose kernels are not in the file."""
+    of_kernels = {
+        **cupti.kernel_columns(kernels),
+        "name": name,
+        "collective": payloads.collectives(db, events, name, kernels, runtime, strings),
+    }
     copies = _read(db, "MEMCPY", "bytes", "copyKind")
     fills = _read(db, "MEMSET", "bytes")
     whole_graphs = _read(db, "GRAPH_TRACE", "graphId")
@@ -313,11 +282,22 @@ def _other_work(db: Database, base: _Base) -> Iterator[pa.Table]:
         ["[CUDA graph]" if number is None else f"[CUDA graph {number}]" for number in graph_ids],
         pa.string(),
     )
-    for rows, kind, names in (
-        (copies, schema.MEMCPY, cupti.copy_names(ints(copies.column("copyKind"), 0))),
-        (fills, schema.MEMSET, cupti.constant("[CUDA memset]", fills.num_rows)),
-        (whole_graphs, schema.GRAPH, graph_names.dictionary_encode()),
+    copy_names = cupti.copy_names(ints(copies.column("copyKind"), 0))
+    fill_names = cupti.constant("[CUDA memset]", fills.num_rows)
+    for rows, kind, own in (
+        (kernels, schema.KERNEL, of_kernels),
+        (copies, schema.MEMCPY, {"bytes": copies.column("bytes"), "name": copy_names}),
+        (fills, schema.MEMSET, {"bytes": fills.column("bytes"), "name": fill_names}),
+        (whole_graphs, schema.GRAPH, {"name": graph_names.dictionary_encode()}),
     ):
-        size = {"bytes": rows.column("bytes")} if "bytes" in rows.column_names else {}
-        columns = {**base.columns(rows, kind), **size, "name": names}
+        columns = {**cupti.base_columns(rows, kind), **own}
+        number = ints(rows.column("globalPid"))
+        if only_pid is not None or (number != MISSING).any():
+            absent = MISSING if only_pid is None else only_pid
+            pid = np.where(number == MISSING, absent, graphs.pids(number))
+            columns["pid"] = or_null(pid)
+            if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
+                # without a start, its node is the last one of this id
+                start = ints(rows.column("start"), (1 << 63) - 1)
+                columns["graph_node"] = origins.of_nodes(pid, ints(node, 0), start)
         yield schema.table(schema.ACTIVITIES, columns)

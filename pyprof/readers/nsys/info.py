@@ -76,11 +76,7 @@ def devices(db: Database) -> pa.Table:
     gpus = [gpu for gpu in gpus if gpu["cc_major"] or gpu["device"] not in capable]
     mapped = _map_devices(db, {gpu["id"]: gpu for gpu in gpus})
     rows = [*mapped.values(), *(gpu for gpu in gpus if gpu["device"] not in mapped)]
-    columns = {name: [row[name] for row in rows] for name in schema.DEVICES.names}
-    return schema.table(
-        schema.DEVICES,
-        {name: pa.array(columns[name], schema.DEVICES.field(name).type) for name in columns},
-    )
+    return pa.Table.from_pylist(rows, schema.DEVICES)
 
 
 def _gpus(db: Database) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def read(path: Path) -> schema.Capture:
         parts += [part(recording, known, side, pid) for part in (kernels, copies)]
         gpus.append(known)
         several.append(side)
-    activities = in_order(cupti.concat([part for part in parts if part.num_rows] or parts[:1]))
+    activities = in_order(cupti.concat(parts))
     joined = _join_hosts(several)
     return schema.Capture(
         tool="rocpd",
@@ -68,26 +68,17 @@ def read(path: Path) -> schema.Capture:
 
 def identity(path: Path) -> schema.Identity:
     """Return the processes with GPU work, in the order of the devices that they use first."""
-    first_device: dict[int, int] = {}
+    used = []
     numbers = Processes()
     for number, recording in enumerate(recordings(Database(path))):
         known, pid = agents.Agents(recording), numbers.by_id(number, recording)
         for table, agent in (("kernel_dispatch", "agent_id"), ("memory_copy", "dst_agent_id")):
             rows = recording.spans(table, agent)
+            process = pid(ints(rows.column("pid")))
+            known_process = process != MISSING
             devices = known.devices(ints(rows.column(agent)))
-            devices = np.where(devices == MISSING, _LAST, devices)
-            for process in np.unique(ints(rows.column("pid"))):
-                ours = int(pid(np.array([process]))[0])
-                lowest = int(devices[ints(rows.column("pid")) == process].min())
-                first_device[ours] = min(first_device.get(ours, _LAST), lowest)
-    first_device.pop(MISSING, None)
-    return schema.Identity(
-        pids=tuple(sorted(first_device, key=lambda each: (first_device[each], each)))
-    )
-
-
-_LAST = 1 << 31
-"""Greater than every device: for work whose device is not recorded."""
+            used.append((process[known_process], devices[known_process]))
+    return cupti.by_first_device(used)
 
 
 def _join_hosts(several: list[Host]) -> dict[str, pa.Table]:
@@ -238,7 +229,10 @@ def _copy_names(
     original: pa.DictionaryArray, target: Int64Array, origin: Int64Array, ends_known: Mask
 ) -> pa.DictionaryArray:
     """Name copies as for other tools, by the tool's name or, without one, by their ends."""
-    stated = [_direction(name) for name in original.dictionary.to_pylist()]
+    stated = [
+        next((ours for theirs, ours in _DIRECTIONS.items() if theirs in name), None)
+        for name in original.dictionary.to_pylist()
+    ]
     by_ends = np.where(origin == MISSING, 0, 2) + np.where(target == MISSING, 0, 1)
     code = original.indices.to_numpy() * len(_BY_ENDS) + np.where(
         ends_known, by_ends, _UNKNOWN_ENDS
@@ -254,7 +248,3 @@ def _copy_names(
 _BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD", "")
 """By whether a GPU is the origin (2), and whether one is the target (1); last, if unknown."""
 _UNKNOWN_ENDS = len(_BY_ENDS) - 1
-
-
-def _direction(name: str) -> str | None:
-    return next((ours for theirs, ours in _DIRECTIONS.items() if theirs in name), None)

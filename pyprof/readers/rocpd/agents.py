@@ -74,11 +74,4 @@ def table(several: Sequence[Agents]) -> pa.Table:
             other = rows.setdefault(row["device"], row)
             same = {key: row[key] if row[key] == other[key] else None for key in row}
             rows[row["device"]] = same
-    listed = [rows[device] for device in sorted(rows)]
-    return schema.table(
-        schema.DEVICES,
-        {
-            name: pa.array([row[name] for row in listed], schema.DEVICES.field(name).type)
-            for name in ("device", "name", "sm_count", "clock_hz")
-        },
-    )
+    return pa.Table.from_pylist([rows[device] for device in sorted(rows)], schema.DEVICES)

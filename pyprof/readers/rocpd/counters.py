@@ -51,8 +51,11 @@ def of_dispatches(recording: Recording, rows: pa.Table) -> pa.Array | None:
         return None
     start, end = (ints(rows.column(name)) for name in ("start", "end"))
     took_s = np.where((start >= 0) & (end > start), (end - start) / 1e9, np.nan)
-    measured = _rename(values, took_s)
-    texts = [_text(measured, row) for row in range(rows.num_rows)]
+    columns = _rename(values, took_s).items()
+    texts = []
+    for row in range(rows.num_rows):
+        known = {name: float(column[row]) for name, column in columns if column[row] >= 0}
+        texts.append(orjson.dumps({"source": "rocprofv3", **known}).decode() if known else None)
     return pa.array(texts, pa.string())
 
 
@@ -71,11 +74,6 @@ def _rename(values: Mapping[str, _Values], took_s: Floats) -> dict[str, Floats]:
         "l2_hit_pct": np.where(np.isnan(share), 100 * hits / looked_up, share),
         "clock_hz": np.where(clock_hz < _MAX_HZ, clock_hz, np.nan),
     }
-
-
-def _text(measured: Mapping[str, Floats], row: int) -> str | None:
-    known = {name: float(column[row]) for name, column in measured.items() if column[row] >= 0}
-    return orjson.dumps({"source": "rocprofv3", **known}).decode() if known else None
 
 
 def _values(recording: Recording, of_dispatch: Int64Array) -> dict[str, _Values]:
