@@ -23,14 +23,11 @@ from pyprof.answers.summary_answer import PartTime, PeakUse, StepTimes, Summary
 from pyprof.records.merging import merge_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from pyprof.analysis.advice import AdviceSums
     from pyprof.analysis.summary.overview import LoopSums, SummarySums
-    from pyprof.analysis.summary.step_use import UseSums
     from pyprof.analysis.summary.utilization import Utilization
-    from pyprof.answers.parts import Suggestion
-    from pyprof.answers.summary_answer import DeviceUse, MemoryPeak
+    from pyprof.answers.summary_answer import MemoryPeak
 
 _MAX_PEAKS = 4
 """Maximum number of peaks that are named."""
@@ -43,9 +40,12 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
     steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
+    step = step_use(loop.use)
+    waits_ns = waited_ns(loop.use, devices.devices if devices else ())
+    advice = sums.advice.with_waits(waits_ns, step.step_count if step else None)
     answer = Summary(
         verdict=(),
-        step=step_use(loop.use),
+        step=step,
         library=sums.library,
         gpus=sums.gpus,
         peaks=tuple(peaks[:_MAX_PEAKS]),
@@ -57,7 +57,11 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         },
         steps=steps,
         devices=None if devices is None else devices.devices,
-        parts=tuple(_parts(sums, use)),
+        parts=tuple(
+            PartTime(name or None, work.busy_ns, part_mfu(work, use.flops_peak))
+            for name in (*PARTS, "")
+            if name in sums.parts and (work := sums.parts[name]).busy_ns
+        ),
         families_ns=dict(families),
         step_families_ns=loop.families,
         serving=serving_phases(loop.steps, loop.chosen),
@@ -75,7 +79,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
         facts=facts(sums.facts),
         memory=memory,
-        advice=_suggestions(sums.advice, loop.use, devices.devices if devices else ()),
+        advice=gains_of(step, advice.suggestions),
         advice_looked_at=sums.scope.looked_at,
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,
@@ -134,17 +138,3 @@ def _peak_use(use: Utilization) -> PeakUse:
         peak_bytes_label=bandwidth.label if bandwidth else "",
         known_share=use.known,
     )
-
-
-def _parts(sums: SummarySums, use: Utilization) -> Iterator[PartTime]:
-    for name in (*PARTS, ""):
-        if name in sums.parts and (work := sums.parts[name]).busy_ns:
-            yield PartTime(name or None, work.busy_ns, part_mfu(work, use.flops_peak))
-
-
-def _suggestions(
-    advice: AdviceSums, use: UseSums | None, devices: Sequence[DeviceUse]
-) -> tuple[Suggestion, ...]:
-    step = step_use(use)
-    advice = advice.with_waits(waited_ns(use, devices), step.step_count if step else None)
-    return gains_of(step, advice.suggestions)

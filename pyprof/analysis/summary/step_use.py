@@ -158,25 +158,15 @@ def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Su
     """
     if use is None:
         return tuple(suggestions)
-    if use.step_count is not None:
-        return tuple(
-            each
-            if each.gain_step_ns is None
-            else replace(each, gain_share=_share(each, each.gain_step_ns, use))
-            for each in suggestions
-        )
-    return tuple(
-        replace(
-            each,
-            gain_step_ns=None,
-            gain_share=None if each.gain_ns is None else _share(each, each.gain_ns, use),
-        )
-        for each in suggestions
-    )
-
-
-def _share(suggestion: Suggestion, gain_ns: float, use: StepUse) -> float | None:
-    return suggestion.gain_share if gain_ns > use.span_ns else gain_ns / use.span_ns
+    judged = []
+    for each in suggestions:
+        step_ns = None if use.step_count is None else each.gain_step_ns
+        gain_ns = each.gain_ns if use.step_count is None else step_ns
+        share = each.gain_share
+        if gain_ns is not None and gain_ns <= use.span_ns:
+            share = gain_ns / use.span_ns
+        judged.append(replace(each, gain_step_ns=step_ns, gain_share=share))
+    return tuple(judged)
 
 
 def waited_ns(sums: UseSums | None, devices: Sequence[DeviceUse]) -> int | None:
