@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice import AdviceSums, Scope
     from pyprof.arrays import Mask
-    from pyprof.gpu.peaks import Rate
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -75,23 +74,18 @@ def overview(
     picked = chosen_bounds(len(steps), chosen)
     rows, kept = steps.rows(picked), None
     if asked:
-        rows, kept = _keep(source.table, rows, asked)
+        before = np.ones(source.table.records.rows, bool) if rows is None else rows
+        rows, ns = before & np.asarray(where.rows(source.table, asked)), source.table.duration_ns
+        kept = ChosenRows(
+            where=" and ".join(map(str, asked)),
+            row_count=int(rows.sum()),
+            all_row_count=int(before.sum()),
+            time_ns=int(ns[rows].sum()),
+            all_time_ns=int(ns[before].sum()),
+        )
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
-
-
-def _keep(table: Table, rows: Mask | None, asked: Sequence[Condition]) -> tuple[Mask, ChosenRows]:
-    """Keep the rows that meet all conditions; say how many of all they are."""
-    before = np.ones(table.records.rows, bool) if rows is None else rows
-    kept, ns = before & np.asarray(where.rows(table, asked)), table.duration_ns
-    return kept, ChosenRows(
-        where=" and ".join(map(str, asked)),
-        row_count=int(kept.sum()),
-        all_row_count=int(before.sum()),
-        time_ns=int(ns[kept].sum()),
-        all_time_ns=int(ns[before].sum()),
-    )
 
 
 def per_step(
@@ -121,7 +115,10 @@ def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
 
     Memory peaks have infinite time, so that they come first.
     """
-    flops = table.classified.map(lambda each: each.certain_peak and _flops_label(each.certain_peak))
+    peaks = table.classified.map(lambda each: each.certain_peak)
+    flops = peaks.map(
+        lambda peak: peak and f"{_format(peak.value / 1e12, 4)} TFLOP/s ({peak.label})"
+    )
     by_label = time_by_value(flops, table.duration_ns, rows)
     bandwidths = (each.bandwidth_peak for each in table.classified.values)
     return {label: time.ns for label, time in by_label.items() if label and time.ns} | {
@@ -129,10 +126,6 @@ def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
         for each in bandwidths
         if each is not None
     }
-
-
-def _flops_label(peak: Rate) -> str:
-    return f"{_format(peak.value / 1e12, 4)} TFLOP/s ({peak.label})"
 
 
 def _format(rate: float, digits: int) -> str:
