@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
 from pyprof.answers.page.roofline_answer import Chart, Point, Roof
+from pyprof.arrays import ratio_if_known
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.group import add_up_rows
@@ -20,7 +21,7 @@ from pyprof.records.merging import add_up, first, merge_unique, merged_by
 from pyprof.records.records import time_by_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -55,7 +56,13 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     keys = {name: table.dictionary_array(name) for name in _KEYS_BY_LINE}
     ops = add_up_rows(keys, _numbers(table), works)
-    return Achieved(ops, int(table.duration_ns[chosen].sum()), _weights(table, chosen))
+    roofs = table.classified.map(_roof)
+    times = time_by_value(roofs, table.duration_ns, chosen & (costs.flops > 0))
+    return Achieved(
+        ops,
+        int(table.duration_ns[chosen].sum()),
+        {roof: time.ns for roof, time in times.items() if roof and time.ns},
+    )
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
@@ -72,13 +79,6 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     yield "dram_flops", np.where(is_measured, costs.flops, 0.0)
 
 
-def _weights(table: Table, chosen: Mask) -> dict[Roof, int]:
-    """The time of arithmetic by the roof that it is measured against."""
-    roofs = table.classified.map(_roof)
-    times = time_by_value(roofs, table.duration_ns, chosen & (table.costs.flops > 0))
-    return {roof: time.ns for roof, time in times.items() if roof and time.ns}
-
-
 def _roof(classified: KernelClass) -> Roof | None:
     flops, memory = classified.flops_peak, classified.bandwidth_peak
     if flops is None or memory is None:
@@ -89,40 +89,31 @@ def _roof(classified: KernelClass) -> Roof | None:
 def points(achieved: Achieved, limit: int) -> list[Point]:
     """Return at most `limit` ops by kernel, the longest first."""
     order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
-    total_ns = max(achieved.whole_ns, 1)
-    lines = _lines(achieved.ops)
     summed = add_up(achieved.ops, _KEYS, _SUMS).sort_by(order)
-    return [
-        _point(row, total_ns, lines[tuple(row[name] for name in _KEYS)])
-        for row in summed.slice(0, limit).to_pylist()
-    ]
-
-
-def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
-    """The lines of each point, the slowest first."""
-    lines: dict[tuple[str | None, ...], list[str | None]] = {}
-    rows = ops.sort_by([("ns", "descending"), ("line", "ascending")])
+    # the lines of each point, the slowest first
+    lines_of: dict[tuple[str | None, ...], list[str | None]] = {}
+    rows = achieved.ops.sort_by([("ns", "descending"), ("line", "ascending")])
     for *key, line in zip(*(rows.column(name).to_pylist() for name in _KEYS_BY_LINE), strict=True):
-        lines.setdefault(tuple(key), []).append(line)
-    return lines
-
-
-def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> Point:
-    return Point(
-        op=row["op"],
-        dir=row["dir"],
-        kernel=row["kernel"],
-        bound=row["bound"],
-        line=lines[0],
-        lines=len(lines),
-        efficiency=row["eff_ns"] / row["eff_known_ns"] if row["eff_known_ns"] else None,
-        intensity=row["flops"] / row["bytes"],
-        flops_per_s=row["flops"] / row["ns"] * NS_PER_S,
-        bytes_per_s=row["bytes"] / row["ns"] * NS_PER_S,
-        time_ns=row["ns"],
-        share=row["ns"] / total_ns,
-        measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
-    )
+        lines_of.setdefault(tuple(key), []).append(line)
+    return [
+        Point(
+            op=row["op"],
+            dir=row["dir"],
+            kernel=row["kernel"],
+            bound=row["bound"],
+            line=lines[0],
+            lines=len(lines),
+            efficiency=ratio_if_known(row["eff_ns"], row["eff_known_ns"]),
+            intensity=row["flops"] / row["bytes"],
+            flops_per_s=row["flops"] / row["ns"] * NS_PER_S,
+            bytes_per_s=row["bytes"] / row["ns"] * NS_PER_S,
+            time_ns=row["ns"],
+            share=row["ns"] / max(achieved.whole_ns, 1),
+            measured=ratio_if_known(row["dram_flops"], row["dram"]),
+        )
+        for row in summed.slice(0, limit).to_pylist()
+        for lines in [lines_of[tuple(row[name] for name in _KEYS)]]
+    ]
 
 
 def roofs(achieved: Achieved) -> list[Roof]:
