@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
     from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
-    from pyprof.marker import ServingStep
     from pyprof.prof.table import Table
 
 
@@ -25,34 +24,31 @@ def serving_phases(
 ) -> tuple[ServingPhase, ...]:
     """Sum up the steps, or those chosen, by phase, the longest first; () without an engine."""
     low, high = chosen or (0, len(loop_steps))
+    stated, took = loop_steps.stated, _without_waits(loop_steps)
     grouped: dict[str, list[int]] = {}
-    stated = loop_steps.stated
     for index, step in enumerate(stated[low:high], low):
         grouped.setdefault(step.phase, []).append(index)
-    phases = [
-        _phase(phase, places, loop_steps, stated) for phase, places in grouped.items() if phase
-    ]
+    phases = []
+    for phase in filter(None, grouped):
+        indices = grouped[phase]
+        tokens = sum_if_known([stated[index].tokens for index in indices])
+        padded = sum_if_known([stated[index].padded for index in indices])
+        time_ns = int(np.sum(took[indices]))
+        tokens_per_s = padding = None
+        if tokens is not None:
+            tokens_per_s = tokens * NS_PER_S / time_ns if time_ns else None
+            padding = 1 - tokens / padded if padded and padded >= tokens else None
+        phases.append(
+            ServingPhase(
+                phase=phase,
+                steps=len(indices),
+                time_ns=time_ns,
+                tokens=tokens,
+                tokens_per_s=tokens_per_s,
+                padding_share=padding,
+            )
+        )
     return tuple(sorted(phases, key=lambda phase: -phase.time_ns))
-
-
-def _phase(
-    phase: str, indices: list[int], loop_steps: Steps, stated: tuple[ServingStep, ...]
-) -> ServingPhase:
-    tokens = sum_if_known([stated[index].tokens for index in indices])
-    padded = sum_if_known([stated[index].padded for index in indices])
-    time_ns = int(np.sum(_without_waits(loop_steps)[indices]))
-    tokens_per_s = padding = None
-    if tokens is not None:
-        tokens_per_s = tokens * NS_PER_S / time_ns if time_ns else None
-        padding = 1 - tokens / padded if padded and padded >= tokens else None
-    return ServingPhase(
-        phase=phase,
-        steps=len(indices),
-        time_ns=time_ns,
-        tokens=tokens,
-        tokens_per_s=tokens_per_s,
-        padding_share=padding,
-    )
 
 
 def _without_waits(loop_steps: Steps) -> Int64Array:
