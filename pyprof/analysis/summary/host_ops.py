@@ -82,13 +82,8 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     ranges = op_ranges(source.capture)
     if not ranges.names:
         return None
-    return _totals(
-        ranges, _count_launches(ranges.nest, source.table.records, source.capture), within
-    )
-
-
-def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None) -> pa.Table:
     nest, number = ranges.nest, ranges.name
+    launches = _count_launches(nest, source.table.records, source.capture)
     if within is not None:
         inside = (nest.start >= within[0]) & (nest.start < within[1])
         number = np.where(inside, number, np.int32(MISSING))
@@ -228,7 +223,9 @@ def _mark_repeats(ranges: _Ranges) -> Mask:
 def _count_launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     """Count the rows that were launched in each range, at any depth."""
     begin, end = launch_bounds(records)
-    thread = _threads(records, capture)
+    # the row of `threads` that launched each row
+    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    thread = match_combinations(captured, [records.numpy(name) for name in ("pid", "tid")])
     launched = (begin != MISSING) & (thread != MISSING)
     if not launched.all():
         thread, begin, end = thread[launched], begin[launched], end[launched]
@@ -238,9 +235,3 @@ def _count_launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     for level in reversed(levels[1:]):
         np.add.at(count, nest.parent[level], count[level])
     return count
-
-
-def _threads(records: Records, capture: Capture) -> IntArray:
-    """The row of `threads` that launched each row; MISSING if unknown."""
-    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
-    return match_combinations(captured, [records.numpy(name) for name in ("pid", "tid")])
