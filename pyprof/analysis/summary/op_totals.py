@@ -230,15 +230,8 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "kernel", name
     yield "unnamed", _keep_texts(op.index < 0, name)
     line = encode(table.dictionary_array("line"))
-    # The innermost layer of each row; except in a module's path, numbers in it become N.
-    layer = table.own_or_forward("layer")
-    indices: dict[str, int] = {}
-    index = layer.numpy(
-        lambda path: indices.setdefault(_range_name(path[-1]), len(indices)) if path else MISSING,
-        MISSING,
-    )
-    innermost_range = DictionaryColumn(index, [*indices])
-    yield "range", _keep_texts((op.index < 0) & (line.index < 0), innermost_range)
+    ranges = table.own_or_forward("layer").map(_range_name)
+    yield "range", _keep_texts((op.index < 0) & (line.index < 0), ranges)
     yield "line", line
     yield "tc", _keep_texts(kernel & classified, tc)
     yield "bound", _keep_texts(kernel, encode(table.dictionary_array("bound")))
@@ -247,11 +240,11 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "dir", encode(table.dictionary_array("dir"))
 
 
-_DIGITS = re.compile(r"\d+")
-
-
-def _range_name(text: str) -> str:
-    return text if MODULE.fullmatch(text) else _DIGITS.sub("N", text)
+def _range_name(layers: Sequence[str]) -> str | None:
+    """The innermost layer; except in a module's path, numbers in it become N."""
+    if not layers or MODULE.fullmatch(layers[-1]):
+        return layers[-1] if layers else None
+    return re.sub(r"\d+", "N", layers[-1])
 
 
 def _keep_texts(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
