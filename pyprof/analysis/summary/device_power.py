@@ -78,7 +78,9 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
         if bounds is None:
             return
     sampled = pc.unique(samples.column("device")).to_pylist()
-    rank = _ranks(records)
+    used, first = np.unique(records.numpy("device"), return_index=True)
+    ranks = records.dictionary("rank").take(first)
+    rank = {device: ranks.at(place) for place, device in enumerate(used.tolist())}
     for device in [number for number in sampled if number in rank] or sampled:
         rows = samples.filter(pc.equal(samples.column("device"), device))
         power = _power(rows, bounds, int(device), rank.get(device))
@@ -111,14 +113,6 @@ def _samples(
     low = max(int(np.searchsorted(time, bounds[0], "left")) - 1, 0)
     high = int(np.searchsorted(time, bounds[1], "right"))
     return time[low:high], value[low:high]
-
-
-def _ranks(records: Records) -> dict[int, int | None]:
-    """The rank that used each device."""
-    device, rank = records.numpy("device"), records.dictionary("rank")
-    values = [*rank.values, None]
-    numbers = np.unique(device).tolist()
-    return {number: values[rank.index[int(np.argmax(device == number))]] for number in numbers}
 
 
 def _power(

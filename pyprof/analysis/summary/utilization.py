@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MIN_KNOWN = 0.8
 """Minimum share of GPU time with known FLOPs (for MBU, bytes) for a figure about all of it."""
-_DECODE = "decode"
 
 
 class StepShares(NamedTuple):
@@ -206,20 +205,16 @@ def _amounts(table: Table) -> Iterator[tuple[str, Int64Array]]:
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, Work[int]]:
     """Sum up the work of all rows, or those chosen, by the part of the step they belong to."""
     phase = step_rows.phases(table)
-    names = [*dict.fromkeys([*parts, ""])]
-    index = {name: number for number, name in enumerate(names)}
-    place_of = [index.get(name or "", len(names)) for name in (*phase.values, None)]
+    number = {name: index for index, name in enumerate((*parts, ""))}
+    other = len(number)
     chosen = np.ones(len(phase), bool) if rows is None else rows
-    part = np.array(place_of).take(phase.index)[chosen]  # the last index: other names
-    count = np.bincount(part, minlength=len(names))
-    sums = {
-        name: totals(part, amount[chosen], len(names) + 1).tolist()
-        for name, amount in _amounts(table)
-    }
+    part = phase.numpy(lambda name: number.get(name or "", other), number[""])[chosen]
+    count = np.bincount(part, minlength=other)
+    sums = {name: totals(part, amount[chosen], other + 1) for name, amount in _amounts(table)}
     return {
-        name: Work(**{amount: column[index[name]] for amount, column in sums.items()})
-        for name in (*parts, "")
-        if count[index[name]]
+        name: Work(**{amount: int(column[index]) for amount, column in sums.items()})
+        for name, index in number.items()
+        if count[index]
     }
 
 
@@ -237,9 +232,8 @@ def utilization(
     gpus = int(number_combinations(*keys).max(initial=-1)) + 1  # once for each process that used it
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
-    decoding = np.zeros(len(loop_steps), bool)
-    for index, step in enumerate(loop_steps.stated):
-        decoding[index] = step.phase == _DECODE
+    stated = [step.phase for step in loop_steps.stated] or [""] * len(loop_steps)
+    decoding = np.array([phase == "decode" for phase in stated], bool)
     decode = decoding[low:high]
     in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
     wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
