@@ -18,8 +18,6 @@ from pyprof.records.records import distinct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
@@ -82,8 +80,12 @@ def call_kind(name: str) -> str | None:
 
 def calls(records: Records, capture: Capture | None) -> Calls:
     """Return the API calls of a capture; without them, the launches that the records hold."""
-    if capture is not None and _has_names(capture.calls):
-        return _captured_calls(capture)
+    if capture is not None:
+        names = capture.calls.column("name").combine_chunks()
+        nameless = [bool(_NO_NAME.match(text)) for text in names.dictionary.to_pylist()]
+        # most have a name, and with it is known which calls wait
+        if 2 * np.array([*nameless, True])[ints(names.indices)].sum() < len(names):
+            return _captured_calls(capture)
     begin, end = launch_bounds(records)
     kind_of_call = launch_kinds(records)
     kind_of_call[(begin < 0) | ~called_itself(records)] = -1
@@ -92,13 +94,6 @@ def calls(records: Records, capture: Capture | None) -> Calls:
 
 _NO_NAME = re.compile(r"$|(?:unknown|RUNTIME|DRIVER) call\b")
 """Names that readers use for calls without a name, or with an unknown number."""
-
-
-def _has_names(of_calls: pa.Table) -> bool:
-    """Whether the names of most calls are known, and with them which calls wait."""
-    names = of_calls.column("name").combine_chunks()
-    nameless = [bool(_NO_NAME.match(text)) for text in names.dictionary.to_pylist()]
-    return bool(2 * np.array([*nameless, True])[ints(names.indices)].sum() < len(names))
 
 
 def _captured_calls(capture: Capture) -> Calls:

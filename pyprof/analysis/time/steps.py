@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -105,11 +105,6 @@ class Steps:
         return self.inside_ns / self.all_ns if self.all_ns else 0.0
 
     @property
-    def covers_most(self) -> bool:
-        """Whether nearly all GPU time is in steps."""
-        return self.inside_ns >= MIN_COVERED * self.all_ns
-
-    @property
     def certainty(self) -> tuple[bool, int]:
         """Sort key of how sure the steps are; those without means per step are lowest."""
         return self.averaged is not None, _KINDS.index(self.kind) if self.kind in _KINDS else 0
@@ -162,7 +157,8 @@ class Steps:
         None for guessed steps that explain little of the time: they are not those of the loop, and
         nearly all work would take 0 ms a step.
         """
-        return None if self.guessed and not self.covers_most else self.steady
+        explains_little = self.inside_ns < MIN_COVERED * self.all_ns
+        return None if self.guessed and explains_little else self.steady
 
     def mean_ns(self, chosen: tuple[int, int]) -> float:
         """Return the mean duration of the chosen steps, ns."""
@@ -280,7 +276,15 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
     Each step takes as long as in the slower process. If the steps are of different kinds, as of a
     training and an evaluation beside it, only the surer kind counts.
     """
-    first, second = sorted((a, b), key=_identity, reverse=True)
+    # of steps that are otherwise equal, the longest loop's bounds are kept
+    first, second = sorted(
+        (a, b),
+        key=lambda steps: (
+            steps.certainty, len(steps), steps.origin, repr(steps.stated),
+            steps.start_ns.tolist(), steps.end_ns.tolist(),
+        ),
+        reverse=True,
+    )  # fmt: skip
     if first.certainty != second.certainty:
         return without_rows(first)
     duration = first.duration_ns.copy()
@@ -295,14 +299,6 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
         inside_ns=a.inside_ns + b.inside_ns,
         all_ns=a.all_ns + b.all_ns,
     )
-
-
-def _identity(steps: Steps) -> tuple[Any, ...]:
-    """Sort key of steps: if they are otherwise equal, the longest loop's bounds are kept."""
-    return (
-        steps.certainty, len(steps), steps.origin, repr(steps.stated),
-        steps.start_ns.tolist(), steps.end_ns.tolist(),
-    )  # fmt: skip
 
 
 def drop_unlikely(steps: Steps) -> Steps:
