@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 def allocation(context: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     rows, idle_ns = idle_for(context, ALLOC)
+    every, own = _steps_of(context, rows)
+    # in several steps, also in the second half of all: not in warm-up alone
+    goes_on = len(own) >= _SEVERAL and own[-1] >= np.median(every)
     allocator = _ALLOCATORS.get(context.torch_device)
     setting = f", and set {allocator}=expandable_segments:True" if allocator else ""
     return context.advice(
         "the GPU waits for memory to be allocated or freed",
-        f"{'' if _goes_on(context, rows) else 'capture after warm-up; if it persists, '}keep shapes"
-        f" constant, avoid empty_cache(){setting}",
+        f"{'' if goes_on else 'capture after warm-up; if it persists, '}keep shapes constant, avoid"
+        f" empty_cache(){setting}",
         rows,
         wasted_ns=idle_ns,
         elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
@@ -54,12 +57,6 @@ def recurs(context: RuleContext, rows: Int64Array) -> bool:
     """Whether rows lie in most of several steps, and so are not warm-up."""
     all_steps, own = _steps_of(context, rows)
     return len(own) >= _SEVERAL and len(own) > len(all_steps) / 2
-
-
-def _goes_on(context: RuleContext, rows: Int64Array) -> bool:
-    """Whether rows lie in several steps, also in the second half of all: not in warm-up alone."""
-    all_steps, own = _steps_of(context, rows)
-    return len(own) >= _SEVERAL and bool(own[-1] >= np.median(all_steps))
 
 
 def _steps_of(context: RuleContext, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
