@@ -58,8 +58,15 @@ class Answer:
     def _repr_html_(self) -> str:
         if view := HTML_VIEWS.get(type(self)):
             return view(self)
-        tables = {name: frame for name, frame in self.tables.items() if "[" not in name}
-        return f"<h4>pyprof {escape(kind_of(self))}</h4>" + "".join(map(_html, tables.items()))
+        parts = [f"<h4>pyprof {escape(kind_of(self))}</h4>"]
+        for name, frame in self.tables.items():
+            if "[" in name or frame.empty:
+                continue
+            shown: str = frame.head(_SHOWN_ROWS).to_html(index=False, na_rep="")
+            parts.append(f"<p><b>{escape(name)}</b></p>{shown}")
+            if (more := len(frame) - _SHOWN_ROWS) > 0:
+                parts.append(f"<p>... and {counted(more, 'more row')}</p>")
+        return "".join(parts)
 
 
 def _rows(value: object, name: str = "") -> Iterator[tuple[str, Sequence[object]]]:
@@ -85,13 +92,3 @@ def table_columns(cls: type) -> dict[str, list[str]]:
         and is_dataclass(row[0])
         and get_origin(hints[name]) is tuple
     }
-
-
-def _html(table: tuple[str, pd.DataFrame]) -> str:
-    name, frame = table
-    if frame.empty:
-        return ""
-    more = len(frame) - _SHOWN_ROWS
-    left_out = f"<p>... and {counted(more, 'more row')}</p>" if more > 0 else ""
-    shown: str = frame.head(_SHOWN_ROWS).to_html(index=False, na_rep="")
-    return f"<p><b>{escape(name)}</b></p>{shown}{left_out}"
