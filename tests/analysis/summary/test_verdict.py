@@ -39,10 +39,11 @@ LAUNCHES = Suggestion(
 )
 
 
-@pytest.fixture
-def answer(tmp_path: Path) -> Summary:
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """That of a small capture with even steps, to be changed by each test."""
-    found = answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+    net = capture(tmp_path_factory.mktemp("verdict") / "net.sqlite", steps=4)
+    found = answered(load(str(net)))
     return replace(found, steps=replace(found.steps, mean_ns=10e6, duration_ns=(10_000_000,) * 4))
 
 
@@ -60,6 +61,14 @@ def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: fl
         idle_by_cause_ns=idle,
         late_row_ids=dict.fromkeys(idle, (5, 3)),
     )
+
+
+def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3") -> OpTime:
+    return OpTime(
+        op=name, dir="fprop", line=line, kernel=f"{name}_kernel", calls=1, kernels=1, time_ns=100,
+        step_ns=None, share=share, flops_per_s=None, bytes_per_s=None, efficiency=None,
+        bound=bound, tc=None, why=None, above_peak=None, range=None, row_ids=(1,),
+    )  # fmt: skip
 
 
 def about(subject: str, answer: Summary) -> Statement:
@@ -82,19 +91,76 @@ def test_idle_time_has_its_cause_and_the_rows_that_came_late(answer: Summary) ->
     assert found.evidence == ROWS
 
 
+LOADING = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
+SERVING = ServingPhase(
+    phase="decode", steps=4, time_ns=40, tokens=4, tokens_per_s=1e8, padding_share=0.0
+)
+EXPOSED = "GPU busy 98 % of a 10.0 ms step, but {} 30 % of it (3.00 ms).".format
+BOUNDS: dict[str, tuple[StepUse, dict[str, object], str, str]] = {
+    # the step, what else the answer holds, what bounds it, and a part of the sentence
+    "a GPU that is mainly busy is not called idle": (
+        use(busy=6e6, launch=4e6), {"advice": (LAUNCHES,)}, "launch",
+        "GPU busy 60 % of a 10.0 ms step, but idle 40 % of it: the host launches too slowly (4"),
+    "a second cause that takes half as long": (
+        use(busy=2e6, launch=5e6, host=3e6), {}, "launch",
+        "(5.00 ms); the host does something other than launching (3.00 ms)."),
+    "a file without waits for the GPU": (
+        replace(use(busy=2e6, launch=8e6), waits_known=False), {}, "launch",
+        "(8.00 ms); this file lacks waits for the GPU, which count as such."),
+    "a serving engine may wait for requests": (
+        use(busy=2e6, host=8e6), {"serving": (SERVING,), "advice": ()}, "host",
+        "other than launching, or waits for requests (8.00 ms)."),
+    "compilation is a cause of its own": (
+        use(busy=5e6, host=5e6), {"advice": (replace(LOADING, rule="compilation"),)}, "compiling",
+        "torch.compile compiles (4.00 ms)"),
+    "exposed communication": (
+        use(busy=9.8e6, launch=0.2e6, communication=3e6),
+        {"advice": (replace(LAUNCHES, rule="communication"),)}, "communication",
+        EXPOSED("communication that nothing overlaps takes")),
+    "exposed copies": (
+        use(busy=9.8e6, launch=0.2e6, copies=3e6),
+        {"advice": (replace(LAUNCHES, rule="exposed_copies"),)}, "copies",
+        EXPOSED("copies that nothing overlaps take")),
+    "little idle time": (use(busy=9e6, launch=1e6), {"advice": ()}, "kernels", "GPU busy 90 % of"),
+    "data, while the GPU had work": (
+        use(busy=9.5e6, host=0.5e6), {"advice": (LOADING,)}, "kernels", "GPU busy 95 % of a 10.0"),
+    "overlapped communication": (
+        use(busy=9.8e6, launch=0.2e6, communication=0.3e6), {}, "kernels", "GPU busy 98 % of a 10"),
+    "overlapped copies": (
+        use(busy=9.8e6, launch=0.2e6, copies=0.3e6), {}, "kernels", "GPU busy 98 % of a 10.0 ms"),
+    "kernels, by what bounds most of their time": (
+        use(busy=10e6), {"ops": (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))}, "kernels",
+        "GPU busy 100 % of a 10.0 ms step: arithmetic bounds 70 % of GPU time."),
+    "kernels of the step, not those that autotuning tried before it": (
+        use(busy=10e6), {"ops": (replace(_op("fill", 0.9, "memory"), step_ns=0.0),
+                                 replace(_op("mm", 0.1, "compute"), step_ns=10e6))}, "kernels",
+        "arithmetic bounds 100 % of GPU time."),
+    "kernels of unknown bounds, which are not guessed": (
+        use(busy=10e6), {"ops": (_op("mm", 0.7, None), _op("relu", 0.3, "memory")),
+                         "families_ns": {}}, "kernels", "its kernels bound the work."),
+    **{
+        words: (use(busy=ns, span=ns), {}, "kernels", f"GPU busy 100 % of {words}: ")
+        for ns, words in ((8e6, "an 8.00 ms step"), (11e6, "an 11.0 ms step"),
+                          (18e3, "an 18.0 us step"), (81e6, "an 81.0 ms step"),
+                          (110e6, "a 110 ms step"), (7e6, "a 7.00 ms step"))
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "others", "subject", "text"), BOUNDS.values(), ids=BOUNDS.keys())
+def test_the_first_sentence_names_what_bounds_the_step(
+    answer: Summary, step: StepUse, others: dict[str, object], subject: str, text: str
+) -> None:
+    found = bound(answer, step, **others)
+    assert found.subject == subject
+    assert text in found.text
+
+
 def test_the_mean_of_ranks_that_differ_has_no_range(answer: Summary) -> None:
     """Each step is then as long as on the slowest rank: the mean of all may be below the least."""
     steps = replace(answer.steps, duration_ns=(10_000_000, 20_000_000) * 2, mean_ns=15e6)
     found = bound(answer, use(span=8e6, busy=8e6), steps=steps)
     assert found.text.startswith("GPU busy 100 % of a mean step of 8.00 ms: ")
-
-
-def test_a_serving_engine_may_wait_for_requests(answer: Summary) -> None:
-    phase = ServingPhase(
-        phase="decode", steps=4, time_ns=40, tokens=4, tokens_per_s=1e8, padding_share=0.0
-    )
-    found = bound(answer, use(busy=2e6, host=8e6), serving=(phase,), advice=())
-    assert found.text.endswith("other than launching, or waits for requests (8.00 ms).")
 
 
 @pytest.mark.parametrize(
@@ -114,12 +180,6 @@ def test_a_mean_that_few_steps_take_is_called_one(
     steps = replace(answer.steps, first=0, last=3, mean_ns=10e6, duration_ns=took)
     text = bound(answer, use(busy=2e6, host=8e6), advice=(), steps=steps).text
     assert text.startswith(f"GPU idle 80 % of {expected}: the host does something")
-
-
-def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
-    unsure = replace(use(busy=2e6, launch=8e6), waits_known=False)
-    found = bound(answer, unsure, advice=(LAUNCHES,))
-    assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
 def test_the_top_line_is_of_the_time_that_the_first_sentence_judges(answer: Summary) -> None:
@@ -145,93 +205,12 @@ def test_ops_on_the_cpu_are_the_evidence_where_the_gpu_mainly_waits_for_them(
     assert bound(answer, use(busy=2e6, host=8e6), advice=(ops, rest)).evidence == ROWS
 
 
-def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
-    found = bound(answer, use(busy=6e6, launch=4e6), advice=(LAUNCHES,))
-    assert found.text == (
-        "GPU busy 60 % of a 10.0 ms step, but idle 40 % of it:"
-        " the host launches too slowly (4.00 ms)."
-    )
-    assert (found.subject, found.share) == ("launch", 0.4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("span_ns", "words"),
-    [(8e6, "an 8.00 ms step"), (11e6, "an 11.0 ms step"), (18e3, "an 18.0 us step"),
-     (81e6, "an 81.0 ms step"), (110e6, "a 110 ms step"), (7e6, "a 7.00 ms step")],
-)  # fmt: skip
-def test_the_article_fits_the_number_as_it_is_read(
-    answer: Summary, span_ns: float, words: str
-) -> None:
-    assert words in bound(answer, use(busy=span_ns, span=span_ns)).text
-
-
-def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
-    found = bound(answer, use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,))
-    assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
-
-
-LOADING = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
-
-
-@pytest.mark.parametrize(
-    ("step", "advice"),
-    [
-        (use(busy=9e6, launch=1e6), ()),
-        (use(busy=9.5e6, host=0.5e6), (LOADING,)),
-        (use(busy=9.8e6, launch=0.2e6, communication=0.3e6), ()),
-        (use(busy=9.8e6, launch=0.2e6, copies=0.3e6), ()),
-    ],
-    ids=["idle", "data, while the GPU had work", "overlapped communication", "overlapped copies"],
-)
-def test_what_takes_little_time_is_not_a_bottleneck(
-    answer: Summary, step: StepUse, advice: tuple[Suggestion, ...]
-) -> None:
-    found = bound(answer, step, advice=advice)
-    assert found.subject == "kernels"
-    assert found.text.startswith(f"GPU busy {step.busy_ns / 1e5:.0f} % of a 10.0 ms step: ")
-
-
 def test_time_in_ranges_of_data_loading_is_a_cause_of_its_own(answer: Summary) -> None:
     loading = replace(LOADING, evidence=(replace(ROWS[0], row_ids=()),))
     found = bound(answer, use(busy=5e6, host=5e6), advice=(loading,))
     assert found.evidence == (replace(ROWS[0], row_ids=(5, 3)),)
     assert found.subject == "loading"
     assert "the next batch is not ready (4.00 ms)" in found.text
-
-
-def test_compilation_is_a_cause_of_its_own(answer: Summary) -> None:
-    compiling = replace(LOADING, rule="compilation")
-    found = bound(answer, use(busy=5e6, host=5e6), advice=(compiling,))
-    assert found.subject == "compiling"
-    assert "torch.compile compiles (4.00 ms)" in found.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "rule"), [("communication", "communication"), ("copies", "exposed_copies")]
-)
-def test_exposed_work_is_named(answer: Summary, what: str, rule: str) -> None:
-    step = use(busy=9.8e6, launch=0.2e6, **{what: 3e6})
-    found = bound(answer, step, advice=(replace(LAUNCHES, rule=rule),))
-    assert found.subject == what
-    assert "98 % of a 10.0 ms step, but" in found.text
-    assert "30 % of it (3.00 ms)" in found.text
-
-
-def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) -> None:
-    ops = (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))
-    found = bound(answer, use(busy=10e6), ops=ops)
-    assert found.text == "GPU busy 100 % of a 10.0 ms step: arithmetic bounds 70 % of GPU time."
-    assert [each.what for each in found.evidence] == ["mm"]
-
-
-def test_what_bounds_a_step_is_not_what_bounds_the_warm_up_before_it(answer: Summary) -> None:
-    """As kernels that autotuning tries in the first step."""
-    tried = replace(_op("fill", 0.9, "memory"), step_ns=0.0)
-    steady = replace(_op("mm", 0.1, "compute"), step_ns=10e6)
-    found = bound(answer, use(busy=10e6), ops=(tried, steady))
-    assert found.text.endswith("arithmetic bounds 100 % of GPU time.")
 
 
 def test_what_a_step_computes_is_not_what_ran_before_it(tmp_path: Path) -> None:
@@ -262,28 +241,28 @@ def test_communication_that_computation_hides_bounds_nothing(
     assert f"{named}: " in texts[1] or f"({named})" in texts[1]
 
 
-@pytest.mark.parametrize(("exposed_ns", "first"), [(0.1e6, "mm"), (0.5e6, "to")])
-def test_copies_that_other_work_hides_are_not_the_top(
-    answer: Summary, exposed_ns: float, first: str
+COPIED = replace(_op("to", 0.6, None, None), kernel="[CUDA_memcpy_DtoH]", step_ns=1.2e6)
+PRODUCT = replace(_op("mm", 0.4, "compute", None), step_ns=0.8e6)
+SENT = replace(_op("send", 0.14, None, None), dir="comm", step_ns=1.4e6)
+OTHERS = [replace(_op(f"op {n}", 0.1, None, None), step_ns=1e6) for n in range(8)]
+TOPS = {
+    "copies that other work hides": (
+        use(busy=2e6, copies=0.1e6, host=8e6), (COPIED, PRODUCT), "mm"),
+    "beside the busy time: of a GPU that mostly idles, short copies may be all it does": (
+        use(busy=2e6, copies=0.5e6, host=8e6), (COPIED, PRODUCT), "to"),
+    "short communication that nothing hides, in a step of many small ops": (
+        use(busy=10e6, communication=1.4e6), (SENT, *OTHERS), "send"),
+    "the same on each of four GPUs, summed up in the op": (
+        replace(use(busy=10e6, communication=1.4e6), gpu_count=4),
+        tuple(replace(each, step_ns=4 * known(each.step_ns)) for each in (SENT, *OTHERS)), "send"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "ops", "first"), TOPS.values(), ids=TOPS.keys())
+def test_what_other_work_hides_is_not_the_top(
+    answer: Summary, step: StepUse, ops: tuple[OpTime, ...], first: str
 ) -> None:
-    """Hidden beside the busy time: of a GPU that mostly idles, short copies may be all it does."""
-    copied = replace(_op("to", 0.6, None, None), kernel="[CUDA_memcpy_DtoH]", step_ns=1.2e6)
-    product = replace(_op("mm", 0.4, "compute", None), step_ns=0.8e6)
-    changed = replace(
-        answer, step=use(busy=2e6, copies=exposed_ns, host=8e6), ops=(copied, product)
-    )
-    assert about("top", changed).subject == first
-
-
-def test_short_communication_that_nothing_hides_may_be_the_top(answer: Summary) -> None:
-    """As of a step of many small ops: it takes longest, and all of it is seen."""
-    send = replace(_op("send", 0.14, None, None), dir="comm", step_ns=1.4e6)
-    rest = tuple(replace(_op(f"op {n}", 0.1, None, None), step_ns=1e6) for n in range(8))
-    step = use(busy=10e6, communication=1.4e6)
-    assert about("top", replace(answer, step=step, ops=(send, *rest))).subject == "send"
-    beside = replace(step, gpu_count=4)  # as long on each of four: summed up in the op
-    on_four = (replace(send, step_ns=5.6e6), *(replace(each, step_ns=4e6) for each in rest))
-    assert about("top", replace(answer, step=beside, ops=on_four)).subject == "send"
+    assert about("top", replace(answer, step=step, ops=ops)).subject == first
 
 
 def test_lines_take_no_time_of_hidden_communication(answer: Summary) -> None:
@@ -296,14 +275,6 @@ def test_lines_take_no_time_of_hidden_communication(answer: Summary) -> None:
     assert found.text == "Top line net.py:3: 30 % of a step's GPU time (relu)."
 
 
-@pytest.mark.slow
-def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
-    ops = (_op("mm", 0.7, None), _op("relu", 0.3, "memory"))
-    found = bound(answer, use(busy=10e6), ops=ops, families_ns={})
-    assert found.text.endswith("its kernels bound the work.")
-
-
-@pytest.mark.slow
 def test_without_times_or_for_chosen_rows_idle_time_is_not_mentioned(answer: Summary) -> None:
     assert silent_about("bound", replace(answer, step=None))
     chosen = ChosenRows(where="tc=0", row_count=1, all_row_count=2, time_ns=1, all_time_ns=2)
@@ -331,14 +302,12 @@ def test_a_step_lasts_from_the_gpus_end_of_the_one_before(tmp_path: Path) -> Non
     assert set(late) <= {2, 3, 4, 5}
 
 
-@pytest.mark.slow
 def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
     found = about("top", answer)
     assert found.subject == answer.lines[0].line
     assert all(each.row_ids for each in found.evidence)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("named", "words"),
     [
@@ -366,7 +335,6 @@ def test_the_largest_gain_of_the_loop_has_its_share(answer: Summary) -> None:
     assert found.evidence == ROWS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"gain_share": 0.001}, {"gain_share": None}, {"evidence": ()}])
 def test_a_small_or_unknown_gain_or_one_without_evidence_is_not_a_line_of_the_verdict(
     answer: Summary, changed: dict[str, Any]
@@ -374,30 +342,41 @@ def test_a_small_or_unknown_gain_or_one_without_evidence_is_not_a_line_of_the_ve
     assert silent_about("gain", replace(answer, advice=(replace(LAUNCHES, **changed),)))
 
 
-@pytest.mark.parametrize("gpu", [None, "NVIDIA Thor"])
-def test_peaks_are_asked_for_of_a_gpu_without_name_and_of_one_that_no_table_has(
-    answer: Summary, gpu: str | None
+def _cost(unknown: str = "", share: float = 1.0) -> KnownCost:
+    reasons = (UnknownCost(unknown, round(100 * (1 - share)), 3),) if unknown else ()
+    return KnownCost("GPU", 100, share, share, reasons)
+
+
+NO_PEAKS = (
+    "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
+    " for efficiencies and more advice."
+)
+MISSING: dict[str, tuple[dict[str, object], str, str]] = {
+    "a GPU without a name": ({"gpus": (None,), "peaks": ()}, "gpu", NO_PEAKS),
+    "a GPU that no table has": ({"gpus": ("NVIDIA Thor",), "peaks": ()}, "gpu", NO_PEAKS),
+    "costs, with a remedy": (
+        {"known_cost": _cost("shapes not recorded", 0.2)}, "costs",
+        ("Costs unknown for 80 % of GPU time (shapes not recorded): capture with pyprof capture,"
+         " or with record_shapes=True.")),
+    "costs of another library, for which no call of pyprof is proposed": (
+        {"library": "CuPy", "known_cost": _cost("only ranges, no op", 0.2)}, "costs",
+        "Costs unknown for 80 % of GPU time: PyProf knows ops of PyTorch, and this is CuPy."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "subject", "text"), MISSING.values(), ids=MISSING.keys())
+def test_what_a_better_answer_needs_is_said(
+    answer: Summary, changed: dict[str, Any], subject: str, text: str
 ) -> None:
-    """What is said holds for both: the latter is named."""
-    found = about("missing", replace(answer, gpus=(gpu,), peaks=()))
-    assert found.subject == "gpu"
-    assert found.text == (
-        "Peaks of the GPU unknown: add --gpu with its name, or flops= and bandwidth=,"
-        " for efficiencies and more advice."
-    )
+    found = about("missing", replace(answer, **changed))
+    assert (found.subject, found.text) == (subject, text)
+    if subject == "costs":
+        assert (found.share, found.evidence[0].count) == (0.8, 3)
+
+
+def test_nothing_is_missing_where_costs_and_peaks_are_known(answer: Summary) -> None:
     assert answer.peaks
-    cost = KnownCost("GPU", 100, 1.0, 1.0, ())
-    assert silent_about("missing", replace(answer, known_cost=cost))
-
-
-def test_costs_unknown_for_much_of_the_time_have_a_remedy(answer: Summary) -> None:
-    unknown = (UnknownCost("shapes not recorded", 80, 3),)
-    found = about("missing", replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown)))
-    assert found.text == (
-        "Costs unknown for 80 % of GPU time (shapes not recorded): capture with pyprof capture,"
-        " or with record_shapes=True."
-    )
-    assert (found.share, found.evidence[0].count) == (0.8, 3)
+    assert silent_about("missing", replace(answer, known_cost=_cost()))
 
 
 @pytest.mark.parametrize(("unlaunched_ns", "proposed"), [(80, False), (3, True)])
@@ -405,31 +384,13 @@ def test_without_most_launches_no_range_around_steps_is_proposed(
     answer: Summary, unlaunched_ns: int, *, proposed: bool
 ) -> None:
     """There may be some: which step a kernel is of, only its launch tells."""
-    unknown = (UnknownCost(UNLAUNCHED, unlaunched_ns, 3),)
-    share = 1 - unlaunched_ns / 100
-    found = replace(answer, known_cost=KnownCost("GPU", 100, share, share, unknown), peaks=())
+    found = replace(answer, known_cost=_cost(UNLAUNCHED, 1 - unlaunched_ns / 100), peaks=())
     found = replace(found, steps=replace(answer.steps, first=None))
     assert ("steps" in about("missing", found).text.lower()) == proposed
 
 
-def test_for_other_libraries_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
-    unknown = (UnknownCost("only ranges, no op", 80, 3),)
-    cupy = replace(answer, library="CuPy", known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
-    assert about("missing", cupy).text == (
-        "Costs unknown for 80 % of GPU time: PyProf knows ops of PyTorch, and this is CuPy."
-    )
-
-
 def test_without_work_there_is_no_verdict(answer: Summary) -> None:
     assert verdict(replace(answer, known_cost=KnownCost("GPU", 0, 0.0, None, ()))) == ()
-
-
-def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3") -> OpTime:
-    return OpTime(
-        op=name, dir="fprop", line=line, kernel=f"{name}_kernel", calls=1, kernels=1, time_ns=100,
-        step_ns=None, share=share, flops_per_s=None, bytes_per_s=None, efficiency=None,
-        bound=bound, tc=None, why=None, above_peak=None, range=None, row_ids=(1,),
-    )  # fmt: skip
 
 
 def test_guessed_steps_with_little_of_the_time_are_not_a_reference(tmp_path: Path) -> None:
