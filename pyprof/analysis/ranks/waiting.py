@@ -7,7 +7,7 @@ then on data moves (transfer). What is below the residuals of two ranks is not r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,33 +62,26 @@ def waits(
     columns: Collectives, matrices: Sequence[CollectiveMatrix], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
     """Find the waits of each group; groups without two ranks on one clock have none."""
-    waits_of_groups = (_waits(columns, matrix, clocks) for matrix in matrices)
-    return tuple(one for one in waits_of_groups if one is not None)
+    waits_of_groups = []
+    for matrix in matrices:
+        rows_of: dict[int, list[int]] = {}
+        for row, rank in enumerate(matrix.group.ranks.tolist()):
+            if rank in clocks:
+                rows_of.setdefault(clocks[rank].against, []).append(row)
+        # the largest set of ranks that are aligned with each other
+        aligned = max(rows_of.values(), key=len, default=[])
+        rows = matrix.rows[aligned]
+        shared = (rows != MISSING).sum(axis=0) > 1
+        if shared.any():
+            ranks = matrix.group.ranks[aligned]
+            clock = [clocks[rank] for rank in ranks.tolist()]
+            waits_of_groups.append(_waits(columns, matrix.group, ranks, clock, rows[:, shared]))
+    return tuple(waits_of_groups)
 
 
 def _waits(
-    columns: Collectives, matrix: CollectiveMatrix, clocks: Mapping[int, Clock]
-) -> Waits | None:
-    rows_of: dict[int, list[int]] = {}
-    for row, rank in enumerate(matrix.group.ranks.tolist()):
-        if rank in clocks:
-            rows_of.setdefault(clocks[rank].against, []).append(row)
-    # the largest set of ranks that are aligned with each other
-    aligned = max(rows_of.values(), key=len, default=[])
-    there = matrix.rows[aligned] != MISSING
-    chosen = np.flatnonzero(there.sum(axis=0) > 1)
-    if not len(chosen):
-        return None
-    ranks, rows = matrix.group.ranks[aligned], matrix.rows[aligned][:, chosen]
-    clock = [clocks[rank] for rank in ranks.tolist()]
-    complete = matrix.group.complete and len(ranks) == len(matrix.group.ranks)
-    return Waits(matrix.group, ranks, *_part(columns, clock, ranks, rows, complete))
-
-
-def _part(
-    columns: Collectives, clock: Sequence[Clock], ranks: IntArray, rows: IntArray, complete: bool,  # noqa: FBT001 - one of few
-) -> tuple[Any, ...]:  # fmt: skip
-    """Analyse some collectives of a group; returns the fields of `Waits` after the ranks."""
+    columns: Collectives, group: Group, ranks: IntArray, clock: Sequence[Clock], rows: IntArray
+) -> Waits:
     there = rows != MISSING
     start, end = (
         np.stack([one.align(times) for one, times in zip(clock, column[rows], strict=True)])
@@ -97,7 +90,11 @@ def _part(
     arrived = np.where(there, start, np.iinfo(np.int64).min)
     last = arrived.argmax(axis=0)
     at = arrived.max(axis=0)
-    doubt = _doubt(clock, last)
+    # the largest difference between each rank and the last that counts as none
+    residual = np.array([one.residual_ns for one in clock])
+    number = np.array([one.number for one in clock])
+    apart = residual[:, np.newaxis] + residual[last]
+    doubt = np.where(number[:, np.newaxis] == number[last], 0, apart)
     # No rank leaves before the last has come: if one does, these are not one collective, or one
     # in which only some wait, such as a broadcast.
     possible = ((at <= end + doubt) | ~there).all(axis=0)
@@ -105,32 +102,27 @@ def _part(
     latest = there & (at - start <= doubt)
     wait[wait <= doubt] = 0
     moved = np.median(end - at, axis=0).astype(np.int64)  # floats of times since 1970 would lose ns
+    complete = group.complete and len(ranks) == len(group.ranks)
     transfer_known = complete & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
-    number = np.arange(rows.shape[1])
-    lead = rows[there.argmax(axis=0), number]
+    every = np.arange(rows.shape[1])
+    lead = rows[there.argmax(axis=0), every]
     step = np.where(there, columns.step[rows], MISSING)
     signature = columns.signature[lead]
     bytes_given = columns.signatures.bytes[columns.signature[rows]]
     even = ((bytes_given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
     bytes_known = ((bytes_given >= 0) | ~there).all(axis=0)
     mean = np.where(there, bytes_given, 0).sum(axis=0) // there.sum(axis=0)
-    return (
-        signature,
-        np.where(bytes_known, mean, MISSING),
-        even,
-        step[(step >= 0).argmax(axis=0), number],  # a capture may lack the marks of steps
-        np.where(possible & (latest.sum(axis=0) == 1), ranks[last], MISSING),
-        wait,
-        latest,
-        there,
-        np.where(transfer_known, moved, MISSING),
-        possible,
+    return Waits(
+        group=group,
+        ranks=ranks,
+        signature=signature,
+        bytes=np.where(bytes_known, mean, MISSING),
+        even=even,
+        step=step[(step >= 0).argmax(axis=0), every],  # a capture may lack the marks of steps
+        last=np.where(possible & (latest.sum(axis=0) == 1), ranks[last], MISSING),
+        wait_ns=wait,
+        latest=latest,
+        there=there,
+        transfer_ns=np.where(transfer_known, moved, MISSING),
+        possible=possible,
     )
-
-
-def _doubt(clock: Sequence[Clock], last: IntArray) -> IntArray:
-    """The largest difference between each rank and the last that counts as none, by collective."""
-    residual = np.array([one.residual_ns for one in clock])
-    number = np.array([one.number for one in clock])
-    apart = residual[:, np.newaxis] + residual[last]
-    return np.where(number[:, np.newaxis] == number[last], 0, apart)
