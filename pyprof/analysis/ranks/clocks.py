@@ -95,27 +95,19 @@ def clocks(
             places_of[number].append(index)
     clock_of: dict[int, Clock] = {}
     for number, (first, *_) in ranks_of.items():
-        if number not in clock_of:
-            clock_of[number] = Clock(number, first)
-            _join(ends, places_of, number, clock_of)
+        if number in clock_of:
+            continue
+        clock_of[number] = Clock(number, first)
+        # align others with it, directly or through others, the fullest groups first
+        joined, done = [number], set[int]()
+        while joined:
+            near = {place for each in joined for place in places_of[each]} - done
+            done |= near
+            fullest = sorted(near, key=lambda place: (-ends[place].known.shape[1], place))
+            joined = [each for place in fullest for each in _add(ends[place], clock_of)]
     shared = {rank for one in ends for rank in one.ranks}
     shared |= {rank for ranks in ranks_of.values() if len(ranks) > 1 for rank in ranks}
     return _add_residuals(ends, {rank: clock_of[numbers[rank]] for rank in sorted(shared)})
-
-
-def _join(
-    ends: Sequence[_Ends],
-    places_of: Mapping[int, list[int]],
-    first: int,
-    clock_of: dict[int, Clock],
-) -> None:
-    """Align clocks with `first`, directly or through others, the fullest groups first."""
-    joined, done = [first], set[int]()
-    while joined:
-        near = {place for number in joined for place in places_of[number]} - done
-        done |= near
-        fullest = sorted(near, key=lambda place: (-ends[place].known.shape[1], place))
-        joined = [number for place in fullest for number in _add(ends[place], clock_of)]
 
 
 def _ends(
@@ -207,10 +199,10 @@ def _add_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping
             aligned -= _middle(aligned, one.known)
             for rank, present, apart in zip(one.ranks, one.known, aligned, strict=True):
                 left.setdefault(rank, []).append(np.abs(apart[present]))
-    residual_of = {rank: _residual(np.concatenate(apart)) for rank, apart in left.items()}
+    residual_of = {}
+    for rank, parts in left.items():
+        differences = np.concatenate(parts)
+        residual_ns = int(np.ceil(np.percentile(differences, _SHARE)))
+        few = len(differences) < _RESIDUAL_FROM
+        residual_of[rank] = max(residual_ns, TOGETHER_NS) if few else residual_ns
     return {rank: replace(one, residual_ns=residual_of.get(rank, 0)) for rank, one in clock.items()}
-
-
-def _residual(apart: IntArray) -> int:
-    residual_ns = int(np.ceil(np.percentile(apart, _SHARE)))
-    return residual_ns if len(apart) >= _RESIDUAL_FROM else max(residual_ns, TOGETHER_NS)
