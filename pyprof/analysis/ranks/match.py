@@ -84,39 +84,32 @@ def match(columns: Collectives) -> Matched:
     changes. The same goes for sends and receives in a larger group, since each joins only two
     ranks.
     """
-    named: dict[int, list[IntArray]] = {}
-    unnamed: list[IntArray] = []
-    lane = _lanes(columns.signatures)
-    for rows in _streams(columns, lane):
-        one = columns.of_row(rows[0])
-        if columns.signatures.group.at(one) is not None:
-            named.setdefault(int(lane[one]), []).append(rows)
-        else:
-            unnamed.append(rows)
-    bundles = group_by_end_times(columns, unnamed)
-    for group in named.values():
+    unnamed, named = _streams(columns)
+    placed: list[tuple[list[Alignment], list[IntArray]]] = []  # bundles, and streams of the name
+    placed += [(bundle, []) for bundle in group_by_end_times(columns, unnamed)]
+    for group in named:
         ordered = _all_take_part(columns.signatures, columns.of_row(group[0][0]), len(group))
-        bundles += (_align_streams if ordered else group_by_end_times)(columns, group)
-    matrices = [_collective_matrix(columns, bundle) for bundle in bundles if len(bundle) > 1]
-    alone = [
-        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
-                  _why(columns, one.rows, named.get(int(lane[columns.of_row(one.rows[0])]), [])))
-        for one, *peers in bundles
-        if not peers
-    ]  # fmt: skip
-    lost = [
-        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
-                  "missing in the middle of another rank's capture")
-        for bundle in bundles for one in bundle if one.left_out
-    ]  # fmt: skip
-    largest_first = sorted(
-        matrices,
-        key=lambda one: (-len(one.group.ranks), one.group.ranks.tolist(), one.group.name),
-    )
-    waiting = _find_waiting(columns, matrices, [one.rows for one, *peers in bundles if not peers])
+        align = _align_streams if ordered else group_by_end_times
+        placed += [(bundle, group) for bundle in align(columns, group)]
+    matrices = [_collective_matrix(columns, bundle) for bundle, _ in placed if len(bundle) > 1]
+    alone = [(bundle[0].rows, group) for bundle, group in placed if len(bundle) == 1]
+    counts = [(rows, len(rows), _why(columns, rows, group)) for rows, group in alone]
+    counts += [
+        (one.rows, one.left_out, "missing in the middle of another rank's capture")
+        for bundle, _ in placed
+        for one in bundle
+        if one.left_out
+    ]
+    unmatched = [
+        UnmatchedCount(columns.rank_of(rows), columns.name_of(rows), count, why)
+        for rows, count, why in counts
+    ]
+    unmatched += _edges(matrices)
+    matrices.sort(key=lambda one: (-len(one.group.ranks), one.group.ranks.tolist(), one.group.name))
+    waiting = _find_waiting(columns, matrices, [rows for rows, _ in alone])
     return Matched(
-        tuple(largest_first),
-        (*alone, *lost, *_edges(matrices)),
+        tuple(matrices),
+        tuple(unmatched),
         _find_absent(columns),
         waiting,
         _may_all_wait(columns, matrices, waiting),
@@ -141,16 +134,14 @@ def _find_waiting(
 
     A group that includes all captured ranks is left out: there, all of them wait alike.
     """
-    captured = len(np.unique(columns.signatures.rank))
-    ranks = {
-        columns.rank_of(rows)
-        for rows in alone
-        if _size(columns.signatures, columns.of_row(rows[0])) > 1
-        and (
-            columns.signatures.members.at(columns.of_row(rows[0])) is None
-            or _absent_members(columns, columns.of_row(rows[0]))
-        )
-    }
+    what = columns.signatures
+    captured = len(np.unique(what.rank))
+    ranks: set[int] = set()
+    for rows in alone:
+        one = columns.of_row(rows[0])
+        open_group = what.members.at(one) is None or _absent_members(columns, one)
+        if open_group and _size(what, one) > 1:
+            ranks.add(columns.rank_of(rows))
     for matrix in matrices:
         if not matrix.group.complete and len(matrix.group.ranks) < captured:
             ranks.update(matrix.group.ranks.tolist())
@@ -175,21 +166,27 @@ def _absent_members(columns: Collectives, one: int) -> list[int]:
     return sorted(members - {*what.rank.tolist()})
 
 
-def _lanes(what: Signatures) -> IntArray:
-    """Number communicators: the same on all ranks if named, else one per rank and stream."""
+def _streams(columns: Collectives) -> tuple[list[IntArray], list[list[IntArray]]]:
+    """The rows of each rank's communicators, in order: unnamed ones, and those of each name."""
+    what = columns.signatures
     unnamed = what.group.index < 0
+    # number communicators: the same on all ranks if named, else one per rank and stream
     one_rank = np.where(unnamed, what.rank, MISSING)
     stream = np.where(unnamed, what.stream, MISSING)
     exchange = np.where(unnamed, MISSING, what.kind.is_in(SEND_RECV))
-    return number_combinations(what.group.index, what.members.index, exchange, one_rank, stream)
-
-
-def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
-    """The rows of each rank's communicators, each in order."""
-    number = number_combinations(columns.signatures.rank, lane)[columns.signature]
+    lane = number_combinations(what.group.index, what.members.index, exchange, one_rank, stream)
+    number = number_combinations(what.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
     parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
-    return sorted(parts, key=lambda rows: int(rows[0]))  # rows are in the order of ranks
+    alone: list[IntArray] = []
+    named: dict[int, list[IntArray]] = {}
+    for rows in sorted(parts, key=lambda rows: int(rows[0])):  # rows are in the order of ranks
+        one = columns.of_row(rows[0])
+        if unnamed[one]:
+            alone.append(rows)
+        else:
+            named.setdefault(int(lane[one]), []).append(rows)
+    return alone, [*named.values()]
 
 
 def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
