@@ -122,14 +122,12 @@ def collectives(
         number_of_signature.setdefault(one, len(number_of_signature))
         for one in _signatures(chosen, fields)
     ]
-    columns = zip(*number_of_signature, strict=True) if number_of_signature else ([] for _ in _KEYS)
-    described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
+    described: dict[str, list[Any]] = {
+        key: [one[at] for one in number_of_signature] for at, key in enumerate(_KEYS)
+    }
     start, end = (records.numpy(name)[rows] for name in ("start", "end"))
-    rows_of_key = dict(by_value(np.array(numbers, np.int64)))
-    when = [
-        union_of(start[rows_of_key[index]], end[rows_of_key[index]])
-        for index in range(len(number_of_signature))
-    ]
+    signature = np.array(numbers, np.int64)
+    when = [union_of(start[of_one], end[of_one]) for _, of_one in by_value(signature)]
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
     described["received_bytes"] = _received_bytes(fields, numbers, len(number_of_signature))
@@ -142,7 +140,7 @@ def collectives(
             tables.COLLECTIVES,
             rank,
             len(shared),
-            signature=np.array(numbers, np.int64)[shared],
+            signature=signature[shared],
             start_ns=_times(records, _serialize(records, rows, start, end)[shared]),
             end_ns=_times(records, end[shared]),
             step=[number if number >= 0 else None for number in of_step[rows[shared]].tolist()],

@@ -28,10 +28,9 @@ def judge_waits(job: Ranks) -> Ranks:
     """Add who the straggler is, who stalls, and which stage has the largest bubble."""
     job = replace(job, stragglers=tuple(_costs_in_steps(job)))
     roles = _roles(job)
-    costs = tuple(replace(one, role=roles.get(one.rank)) for one in job.stragglers)
     return replace(
         job,
-        stragglers=costs,
+        stragglers=tuple(replace(one, role=roles.get(one.rank)) for one in job.stragglers),
         slowest_are_a_host=sorted(job.slowest_ranks) in _hosts(job),
         stalls=tuple(_stalls(job)),
         bubble=_bubble(job),
@@ -69,22 +68,21 @@ def _roles(job: Ranks) -> Mapping[int, str]:
     """Say in one word what each rank that works longest is to the others."""
     explained = {*job.slowest_ranks}
     slow = [one for one in job.stragglers if one.rank in explained]
-    if len(slow) == 1:
-        return {one.rank: _role(job, one) for one in slow}
-    waited_ns = sum(one.cost_in_steps_ns or 0 for one in slow) + job.waited_for_several_ns
-    meet = any(one.of for one in slow)
-    return dict.fromkeys(explained, "straggler" if waited_ns or not meet else "unawaited")
-
-
-def _role(job: Ranks, one: StragglerCost) -> str:
+    if len(slow) != 1:
+        waited_ns = sum(one.cost_in_steps_ns or 0 for one in slow) + job.waited_for_several_ns
+        meet = any(one.of for one in slow)
+        return dict.fromkeys(explained, "straggler" if waited_ns or not meet else "unawaited")
+    one = slow[0]
     # Who takes longest, but comes last less often than any rank would by chance, delays no other,
     # unless they wait for it in those few collectives, or in many by less than clocks can tell.
     is_last = not one.of or one.last * job.rank_count >= one.of
     if is_last or (one.cost_to_each_ns and 2 * one.cost_to_each_ns >= (one.excess_ns or 0)):
-        return "straggler"
-    if job.is_staged:  # who waits for a stage to send is in a bubble
-        return "stage"
-    return "unawaited" if one.excess_hidden else "unclear"
+        role = "straggler"
+    elif job.is_staged:  # who waits for a stage to send is in a bubble
+        role = "stage"
+    else:
+        role = "unawaited" if one.excess_hidden else "unclear"
+    return {one.rank: role}
 
 
 def _hosts(job: Ranks) -> list[list[int]]:
