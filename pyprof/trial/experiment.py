@@ -147,12 +147,17 @@ class Trial:
         return run
 
     def _request(self, number: int, variant: Variant, mode: Mode, launch: Launch) -> RunRequest:
-        steps, recorded = self.steps, ""
-        seen = max((len(run.result.step_ns) for run in self.runs), default=0)
-        active = min(_PROFILED_STEPS, seen - _PROFILE_WARM_UP - 1)
-        if mode == "profile" and active > 0:  # else all steps are recorded, as they are few
-            recorded = f"{_PROFILE_WARM_UP},1,{active}"
-            steps = _PROFILE_WARM_UP + 1 + active
+        steps, recorded, capture = self.steps, "", ""
+        if mode == "profile":
+            name = label(variant).replace(" + ", "+") if variant else "baseline"
+            safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
+            # without its suffix; the number keeps it distinct
+            capture = str((self.folder / f"{number:03}-{safe}").absolute())
+            seen = max((len(run.result.step_ns) for run in self.runs), default=0)
+            active = min(_PROFILED_STEPS, seen - _PROFILE_WARM_UP - 1)
+            if active > 0:  # else all steps are recorded, as they are few
+                recorded = f"{_PROFILE_WARM_UP},1,{active}"
+                steps = _PROFILE_WARM_UP + 1 + active
         return RunRequest(
             name=self.target.name,
             args=tuple(launch.args),
@@ -162,15 +167,9 @@ class Trial:
             seed=self.seed,
             mode=mode,
             result=str(self._paths(number).result.absolute()),
-            capture=str(self._capture(number, variant)) if mode == "profile" else "",
+            capture=capture,
             recorded_steps=recorded,
         )
-
-    def _capture(self, number: int, variant: Variant) -> Path:
-        """Return the path of a capture without its suffix; the number keeps it distinct."""
-        name = label(variant).replace(" + ", "+") if variant else "baseline"
-        safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
-        return (self.folder / f"{number:03}-{safe}").absolute()
 
     def _paths(self, number: int) -> processes.RunPaths:
         return processes.RunPaths.named(self.folder / "runs", self.ranks.stem(number))

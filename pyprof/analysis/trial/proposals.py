@@ -39,13 +39,10 @@ def together(tried: Mapping[Variant, TriedChange]) -> Variant | None:
     for (chosen,), change in tried.items():
         if change.verdict == "faster" and change.time_ratio is not None:
             entry = (change.time_ratio.mid, chosen)
-            subject = _subject(chosen)
+            # what the change sets, such as a variable; only one value of it is combined
+            if changes()[chosen.name].stage == "torch":
+                subject = chosen.name
+            else:
+                subject = str(chosen).rpartition("=")[0] if "=" in chosen.value else str(chosen)
             best[subject] = min(entry, best.get(subject, entry))
     return tuple(chosen for _, chosen in best.values()) if len(best) >= _MIN_TOGETHER else None
-
-
-def _subject(chosen: Chosen) -> str:
-    """Return the subject that a change sets: only one value per subject is combined."""
-    if changes()[chosen.name].stage == "torch":
-        return chosen.name
-    return str(chosen).rpartition("=")[0] if "=" in chosen.value else str(chosen)

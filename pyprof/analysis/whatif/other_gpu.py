@@ -182,7 +182,7 @@ def _families(context: RuleContext) -> dict[str, Mask]:
     dtype = context.table.classified.numpy(lambda entry: entry.dtype or "", "")
     wide = ~np.isin(dtype, [*HALF])
     costs = context.table.costs
-    batched = costs.params.matches(lambda each: _batch(each) > 1)
+    batched = costs.params.matches(lambda each: isinstance(each.get("B"), int) and each["B"] > 1)
     products = context.role(Role.GEMM) & context.family("gemm") & (dtype == DTYPE) & ~costs.helper
     fused = context.role(Role.TRITON) & ~context.family("gemm", "conv", "attention")
     return {
@@ -192,11 +192,6 @@ def _families(context: RuleContext) -> dict[str, Mask]:
         "norm": context.role(Role.NORM) & wide,
         "pointwise": (context.role(*_MEMORY) | fused) & wide,
     }
-
-
-def _batch(params: object) -> int:
-    batch = params.get("B") if isinstance(params, dict) else None
-    return batch if isinstance(batch, int) else 1
 
 
 def time_ratio(

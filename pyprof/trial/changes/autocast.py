@@ -93,7 +93,9 @@ def _autocast(run: Run, name: str) -> WhyNoEffect:
 
     @contextmanager
     def enter(call: Any) -> Iterator[None]:  # noqa: ANN401 - the call of a module
-        device = _device(call)
+        placed = (value for value in call.args if hasattr(value, "device"))
+        tensor = next(chain(call.module.parameters(), placed), None)
+        device = "cpu" if tensor is None else str(tensor.device.type)
         if torch.is_autocast_enabled(device):
             run.refuse(_ALREADY)
         if call.module not in seen:
@@ -138,9 +140,3 @@ def _refuse_inside(run: Run, inside: Sequence[None]) -> None:
         return begin(autocast)
 
     torch.autocast.__enter__ = enter  # type: ignore[method-assign]
-
-
-def _device(call: Any) -> str:  # noqa: ANN401 - the call of a module
-    placed = (value for value in call.args if hasattr(value, "device"))
-    tensor = next(chain(call.module.parameters(), placed), None)
-    return "cpu" if tensor is None else str(tensor.device.type)

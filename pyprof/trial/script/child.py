@@ -28,19 +28,15 @@ def main(path: Path) -> int:
     with on_exit(left):
         observation.install()
         target = script.Target(request.name, request.args, module=request.module)
-        perform = _record if request.mode == "profile" else _run
         try:
-            return perform(observation, target)
+            if request.mode == "profile":
+                return _record(observation, target)
+            code = script.run(target)
         except PyprofError as error:  # without it, the message would be a traceback's last line
             observation.result.error = str(error)
-            observation.conclude(1)
-            return 1
-
-
-def _run(observation: Observation, target: script.Target) -> int:
-    code = script.run(target)
-    observation.conclude(code)
-    return code
+            code = 1
+        observation.conclude(code)
+        return code
 
 
 def _record(observation: Observation, target: script.Target) -> int:

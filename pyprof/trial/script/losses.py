@@ -32,7 +32,9 @@ class Losses:
                 tensors = tuple(tensors)
             for tensor in tensors if type(tensors) is tuple else (tensors,):
                 if isinstance(tensor, torch.Tensor):
-                    self._keep(tensor)
+                    loss = getattr(tensor, _UNSCALED, tensor).detach()
+                    if loss.numel() == 1 and len(self._kept) < _MAX_LOSSES:
+                        self._kept.append(loss.clone())
             return backward(tensors, *args, **kwargs)
 
         def keep_unscaled(scaler: Any, outputs: Any) -> Any:  # noqa: ANN401 - as above
@@ -43,11 +45,6 @@ class Losses:
 
         torch.autograd.backward = keep_losses
         torch.amp.GradScaler.scale = keep_unscaled  # type: ignore[method-assign,assignment]
-
-    def _keep(self, tensor: Any) -> None:  # noqa: ANN401 - a tensor
-        loss = getattr(tensor, _UNSCALED, tensor).detach()
-        if loss.numel() == 1 and len(self._kept) < _MAX_LOSSES:
-            self._kept.append(loss.clone())
 
     def values(self) -> list[float]:
         """Return all losses; waits for the GPU."""
