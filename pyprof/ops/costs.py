@@ -63,8 +63,6 @@ def cost(
     """
     try:
         return _cost(call, direction, gemm_kernels, dtype, output, context)
-    except Unknown as unknown:
-        return Cost(None, None, {}, str(unknown))
     except Exception as error:  # noqa: BLE001 - a formula never ends a report
         return Cost(None, None, {}, f"failed formula: {type(error).__name__}: {error}")
 

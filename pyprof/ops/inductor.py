@@ -56,6 +56,7 @@ _TABLES = {"embedding", "index", "gather"}
 _WINDOWS = {"pool2d", "pool3d", "unfold", "im2col", "split", "chunk", "unbind"}
 """Ops that read several elements of an argument for each one they make, or make parts of it."""
 _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
+"""A kernel's name that has a number but no ops."""
 
 
 def _words(kernel: str) -> list[str]:
@@ -89,49 +90,43 @@ def fused_names(kernel: str) -> list[str]:
 )
 def fused_kernel(a: Args) -> Work:
     """The cost of each fused op for each element."""
-    tensors = _tensors(a)
-    count = _iterations(a, max(tensor.numel for tensor in tensors))
-    names = _fused_ops(a)
-    if _picks_one(a.op) or _looks_up(a.op) or (_nameless(a.op) and _sized(a)):
+    tensors, names = _tensors(a), _fused_ops(a)
+    sizes = [value for value in a.listed("arguments") if type(value) is int]
+    sized = bool(sizes) and a.op.startswith("triton_poi_")
+    nameless = _NAMELESS.fullmatch(a.op) is not None
+    reduces = a.op.startswith(("triton_red_", "triton_per_"))
+
+    count = max(tensor.numel for tensor in tensors)
+    # sizes of dynamic shapes may be among them; on a CPU, only these follow the tensors
+    if sizes and min(sizes) > 0 and a.op.startswith("triton_"):
+        count = min(math.prod(sizes), count)
+    if _picks_one(a.op) or _looks_up(a.op) or (nameless and sized):
         tensors = tuple(like(t, (count,)) if stored(t) > count else t for t in tensors)
+
+    why = ""
+    if nameless and not a.given(FUSED_OPS):
+        why = "the kernel's name contains none of its fused ops"
+    elif a.op.startswith("triton_for_"):
+        why = "it is not recorded which of its tensors are results"
     params = {"ops": "+".join(names)}
-    several_sizes = len({stored(t) for t in tensors}) > 1
-    if _nameless(a.op) and not _sized(a) and several_sizes:
-        return Work(None, tensors, (), params, why=_untold(a) or "unknown bytes")
-    if _looks_up(a.op) and not _numbers(a) and several_sizes:
-        why = "how much of its tables it reads is not recorded"
-        return Work(None, tensors, (), params, why=why)
-    if why := _untold(a):
+    if len({stored(t) for t in tensors}) > 1:
+        if nameless and not sized:
+            return Work(None, tensors, (), params, why=why or "unknown bytes")
+        if _looks_up(a.op) and not sizes:
+            why = "how much of its tables it reads is not recorded"
+            return Work(None, tensors, (), params, why=why)
+    if why:
         return Work(None, tensors, (), params, no_flops=why)
-    if _reduces(a.op) and not _SUMMED.isdisjoint(_words(a.op)):
+    if reduces and not _SUMMED.isdisjoint(_words(a.op)):
         return Work(2 * count, tensors, (), params)
-    of_elements = [name for name in names if name != "rsqrt" or not _reduces(a.op)]
+    of_elements = [name for name in names if name != "rsqrt" or not reduces]
     return Work(_each(of_elements) * count, tensors, (), params)
-
-
-def _reduces(kernel: str) -> bool:
-    """Whether a kernel reduces rows."""
-    return kernel.startswith(("triton_red_", "triton_per_"))
 
 
 def _fused_ops(a: Args) -> list[str]:
     """Return the ops that a kernel fuses: as recorded next to the trace, else as in its name."""
     recorded = a.value(FUSED_OPS)
     return recorded.split("+") if isinstance(recorded, str) else fused_names(a.op)
-
-
-def _untold(a: Args) -> str:
-    """Return why a kernel's arithmetic is unknown; "" if it is known."""
-    if _nameless(a.op) and not a.given(FUSED_OPS):
-        return "the kernel's name contains none of its fused ops"
-    if a.op.startswith("triton_for_"):
-        return "it is not recorded which of its tensors are results"
-    return ""
-
-
-def _nameless(kernel: str) -> bool:
-    """Whether a kernel's name has a number but no ops: `triton_poi_fused_0`."""
-    return _NAMELESS.fullmatch(kernel) is not None
 
 
 # three tensors of 24 of 2 bytes; nothing shows what is done with them
@@ -201,27 +196,6 @@ def _tensors(a: Args) -> tuple[Tensor, ...]:
 
 def _each(names: list[str]) -> int:
     return sum(_POINTWISE_OPS.get(name, _REDUCING.get(name, 0)) for name in names)
-
-
-def _iterations(a: Args, most: int) -> int:
-    """Return the size of the iteration space, the product of the numbers after the tensors.
-
-    Sizes of dynamic shapes may be among them, and old traces have none: never more than `most`.
-    In kernels for the CPU, only sizes of dynamic shapes follow the tensors.
-    """
-    if not a.op.startswith("triton_"):
-        return most
-    sizes = _numbers(a)
-    return min(math.prod(sizes), most) if sizes and min(sizes) > 0 else most
-
-
-def _numbers(a: Args) -> list[int]:
-    return [value for value in a.listed("arguments") if type(value) is int]
-
-
-def _sized(a: Args) -> bool:
-    """Whether the size of the iteration space is recorded."""
-    return a.op.startswith("triton_poi_") and bool(_numbers(a))
 
 
 def _picks_one(kernel: str) -> bool:
