@@ -36,14 +36,6 @@ def _tensors(a: Args) -> list[Tensor]:
     return [value for value in a.listed("rest") if isinstance(value, Tensor)]
 
 
-def _causal(a: Args) -> bool:
-    """Whether the mask is causal: the first bool after the tensors, in each version."""
-    flag = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
-    if flag is None:
-        raise Unknown("causal not recorded")
-    return flag
-
-
 # 2 * 4 heads of 8 * 8 scores, half of them, times 2 * (16 + 16); q, k, v and the result of 1024 of
 # 2 bytes
 @op(
@@ -63,9 +55,13 @@ def _attention(a: Args, qkv: tuple[Tensor, Tensor, Tensor], lengths: Callable[[]
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
         h = lengths()
-        band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
         return Work(None, qkv, (out,), no_flops=str(unknown))
+    # the first bool after the tensors, in each version
+    causal = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
+    if causal is None:
+        return Work(None, qkv, (out,), no_flops="causal not recorded")
+    band = Band(right=0 if causal else None, from_end=True)
     return Work(h.twice_scores(band) * (h.width + h.value_width), qkv, (out,), h.params(q, band))
 
 
@@ -152,15 +148,6 @@ def fused_rope(a: Args) -> Work:
     signature="Tensor input, Tensor target",
     example=Example((_X, i64(4)), flops=624, bytes=144, mod=""),
 )
-def cross_entropy(a: Args) -> Work:
-    """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
-    x, target = a.tensor("input"), a.tensor("target")
-    rows = row_count(x)
-    require(target.numel == rows)
-    loss = fresh((rows,), "float32")
-    return Work(_LOSS * x.numel, (x, target), (like(x), loss))
-
-
 # logits of 4 * 5, each 26; 20 read and written of 2 bytes, 4 targets of 8 read, 4 losses of 4
 # written: products are ops of their own
 @op(
@@ -169,12 +156,18 @@ def cross_entropy(a: Args) -> Work:
     signature="Tensor input, Tensor weight, Tensor target",
     example=Example((_X, _W, i64(4)), flops=520, bytes=128, mod=""),
 )
-def linear_cross_entropy(a: Args) -> Work:
-    """Cross entropy of a product; the products of its chunks are ops inside."""
-    x, w, target = a.tensor("input"), a.tensor("weight"), a.tensor("target")
+def cross_entropy(a: Args) -> Work:
+    """Cross entropy and, over the logits, its gradient, which the forward pass leaves there.
+
+    The logits may be a product, whose chunks are ops inside.
+    """
+    x, target = a.tensor("input"), a.tensor("target")
     rows = row_count(x)
-    logits = fresh((rows, size(w, 0)), x.dtype)
-    return Work(_LOSS * logits.numel, (logits, target), (logits, fresh((rows,), "float32")))
+    if a.op == "LigerFusedLinearCrossEntropyFunction":
+        x = fresh((rows, size(a.tensor("weight"), 0)), x.dtype)
+    else:
+        require(target.numel == rows)
+    return Work(_LOSS * x.numel, (x, target), (like(x), fresh((rows,), "float32")))
 
 
 _SCORES = f16(2, 3, 4)
@@ -371,22 +364,20 @@ _PACKED, _STARTS = bf16(16, 4, 16), i32(3)
     ),
 )
 def flash_varlen(a: Args) -> Work:
-    """Flash attention of sequences laid end to end; their lengths are known if all are equal."""
-    qkv = _of_packed(a)
+    """Flash attention of sequences laid end to end; their lengths are known if all are equal.
+
+    Queries, keys and values may be one tensor [tokens, 3, heads, head].
+    """
+    if (together := a.optional("packed")) is not None:
+        require(has_rank(together, 4) and together.shape[1] == 3)  # noqa: PLR2004 - q, k, v
+        qkv = (like(together, (together.shape[0], *together.shape[2:])),) * 3
+    else:
+        qkv = a.tensor("query"), a.tensor("key"), a.tensor("value")
     longest = [value for value in a.listed("rest") if type(value) is int][:2]
     if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
         longest = []  # parts used, or pages of a cache, whose lengths are on the GPU
     stated = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
     return _attention(a, qkv, lambda: packed(a.replaced(**stated), *qkv, a.tensor("cum_q")))
-
-
-def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
-    if (packed := a.optional("packed")) is None:
-        return a.tensor("query"), a.tensor("key"), a.tensor("value")
-    require(has_rank(packed, 4) and packed.shape[1] == 3)  # noqa: PLR2004 - tokens, q k v, heads, head
-    part = like(packed, (packed.shape[0], *packed.shape[2:]))
-    return part, part, part
 
 
 # five products of half of 16384; go, q, k, v, out read, dq, dk, dv written

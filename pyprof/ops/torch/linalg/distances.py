@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import backward_of, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
 FAMILY = "distance"
@@ -38,38 +38,32 @@ def _every(x: Tensor, y: Tensor, *, by_product: bool = False) -> Work:
     signature="Tensor x1, Tensor x2, float p, Any compute_mode",
     example=Example((_X, _Y), flops=360, bytes=148),
 )
+# by a product, 4 * 5 sums of 6 + 2 products: 2 * 160; as above
+@op(
+    "_euclidean_dist",
+    signature="Tensor x1, Tensor x2",
+    example=Example((_X, _Y), flops=320, bytes=148),
+)
 def cdist(a: Args) -> Work:
     """The distance of every pair of rows."""
     x, y, mode = a.tensor("x1"), a.tensor("x2"), a.value("compute_mode")
+    if a.op == "_euclidean_dist":
+        return _every(x, y, by_product=True)
     many = max(size(x, -2), size(y, -2)) > _MANY and mode not in _BY_DIFFERENCE
     euclidean = a.value("p", 2.0) == 2  # noqa: PLR2004 - the norm's exponent
     return _every(x, y, by_product=euclidean and (many or mode in _BY_PRODUCT))
 
 
 # for either factor 3 * 120 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
-@backward_of(cdist, flops=720, bytes=296)
+@op(*("cdist", "_cdist_forward"), direction=BPROP, flops=720, bytes=296)
+# for either factor 2 * 160 again; as above
+@op("_euclidean_dist", direction=BPROP, flops=640, bytes=296)
 def cdist_backward(a: Args) -> Work:
-    """The difference over the distance, weighted, added up for the rows of either side."""
+    """The difference over the distance, weighted, added up for the rows of either side.
+
+    By a product, the weighted distances times the other side's rows.
+    """
     forward = cdist(a)
-    return twice(forward) + Work(0, forward.writes)
-
-
-# 4 * 5 sums of 6 + 2 products: 2 * 160; 24 + 30 + 20 of 2 bytes
-@op(
-    "_euclidean_dist",
-    signature="Tensor x1, Tensor x2",
-    example=Example((_X, _Y), flops=320, bytes=148),
-)
-def euclidean(a: Args) -> Work:
-    """The same by a product."""
-    return _every(a.tensor("x1"), a.tensor("x2"), by_product=True)
-
-
-# for either factor 2 * 160 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
-@backward_of(euclidean, flops=640, bytes=296)
-def euclidean_backward(a: Args) -> Work:
-    """A product of the weighted distances with the other side's rows, for either side."""
-    forward = euclidean(a)
     return twice(forward) + Work(0, forward.writes)
 
 

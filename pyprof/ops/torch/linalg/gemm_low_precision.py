@@ -13,16 +13,15 @@ from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i8, i32, u8
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.linalg.gemm import gradients_of, product
-from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, row_count, size
 
 FAMILY = "gemm"
 
 
 def rows_times(x: Tensor, weight: Tensor, n: int, *others: Tensor) -> Work:
     """Return the work of all rows of `x` times a weight of N outputs; others are read with it."""
-    k = size(x, -1)
     out = like(x, (*x.shape[:-1], n))
-    work = product(x, weight, out, x.numel // max(1, k), n, k)
+    work = product(x, weight, out, row_count(x), n, size(x, -1))
     return replace(work, reads=work.reads + others)
 
 
@@ -32,10 +31,20 @@ def rows_times(x: Tensor, weight: Tensor, n: int, *others: Tensor) -> Work:
     signature="Tensor input, Tensor mat2, Tensor scales",
     example=Example((bf16(4, 6), i8(5, 6), bf16(5)), flops=240, bytes=128, mod="aten"),
 )
-def int8_weight_mm(a: Args) -> Work:
-    """Activations times an int8 weight that lies transposed."""
+# 2 * 4 * 6 * 5 as if dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
+# of four the 15 are, 5 * 3 numbers of one
+@op(
+    "_sparse_semi_structured_linear",
+    signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
+    example=Example((bf16(4, 6), bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
+)
+def transposed_weight_mm(a: Args) -> Work:
+    """Activations times a weight [N, K] of int8, or with two of each four numbers kept.
+
+    The latter counts as a dense one.
+    """
     w = a.tensor("mat2")
-    return rows_times(a.tensor("input"), w, size(w, 0), a.tensor("scales"))
+    return rows_times(a.tensor("input"), w, size(w, 0), *a.present("scales", "meta", "bias"))
 
 
 # 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
@@ -55,19 +64,6 @@ def int4_weight_mm(a: Args) -> Work:
     return rows_times(x, packed, n, scales)
 
 
-# 2 * 4 * 6 * 5 as if dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
-# of four the 15 are, 5 * 3 numbers of one
-@op(
-    "_sparse_semi_structured_linear",
-    signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
-    example=Example((bf16(4, 6), bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
-)
-def sparse_linear(a: Args) -> Work:
-    """A weight with two of each four numbers kept; the product counts as a dense one."""
-    w = a.tensor("mat2")
-    return rows_times(a.tensor("input"), w, size(w, 0), a.tensor("meta"), *a.present("bias"))
-
-
 # the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 indices
 @op(
     "_sparse_semi_structured_mm",
@@ -83,7 +79,7 @@ def sparse_linear(a: Args) -> Work:
     ),
 )
 def sparse_mm(a: Args) -> Work:
-    """As above, as a matrix product."""
+    """A matrix with two of each four numbers kept times a dense one, counted as if both were."""
     sparse, dense = a.tensor("mat1"), a.tensor("mat2")
     m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
     work = product(sparse, dense, like(dense, (m, n)), m, n, k)

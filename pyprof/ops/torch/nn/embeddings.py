@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
 from pyprof.ops.work import SIZE_IN_DATA, Args, Work, fresh, like, size
@@ -47,8 +47,7 @@ def embedding(a: Args) -> Work:
 
 
 # 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
-@op("torch.nn.functional.embedding", direction=BPROP, flops=160, bytes=2080)
-@op("embedding", direction=BPROP, flops=160, bytes=2080)
+@backward_of(embedding, flops=160, bytes=2080)
 def embedding_backward(a: Args) -> Work:
     """Each row's gradient is added to the table's, which is as large as the table."""
     ids, table = a.tensor("input"), a.tensor("weight")
@@ -71,17 +70,6 @@ def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
     return Work(0, (ids, go), (like(ids), like(go)))
 
 
-# 20 ids of 8 bytes and go's 160 of 2 bytes read, and both written
-@op(
-    "aten::embedding_sparse_backward",
-    signature="Tensor grad_output, Index indices, int num_weights, int padding_idx",
-    example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=0, bytes=960),
-)
-def embedding_sparse_backward(a: Args) -> Work:
-    """The rows of the gradient and their indices; nothing is added up."""
-    return _sparse_gradient(a, a.tensor("grad_output"), a.tensor("indices"))
-
-
 @op(
     *("aten::embedding_dense_backward", "aten::embedding_backward"),
     signature=(
@@ -91,16 +79,22 @@ def embedding_sparse_backward(a: Args) -> Work:
     # as above
     example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=160, bytes=2080),
 )
-def embedding_dense_backward(a: Args) -> Work:
+# 20 ids of 8 bytes and go's 160 of 2 bytes read, and both written
+@op(
+    "aten::embedding_sparse_backward",
+    signature="Tensor grad_output, Index indices, int num_weights, int padding_idx",
+    example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=0, bytes=960),
+)
+def embedding_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
     go, ids = a.tensor("grad_output"), a.tensor("indices")
-    if a.op == "embedding_backward" and _asks_for_sparse(a):
+    sparse = a.op == "embedding_backward" and _asks_for_sparse(a)
+    if sparse or a.op == "embedding_sparse_backward":
         return _sparse_gradient(a, go, ids)
-    flops = go.numel
     if not a.known("num_weights"):
-        return Work(flops, (ids, go), why="num_weights not recorded")
+        return Work(go.numel, (ids, go), why="num_weights not recorded")
     width = go.shape[-1] if go.shape else 1
-    return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
+    return Work(go.numel, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
 
 
 def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:

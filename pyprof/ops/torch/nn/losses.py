@@ -299,15 +299,12 @@ def ctc_loss_op(a: Args) -> Work:
     ),
     example=Example((_LOSSES, *_CALL, _LOSSES, f32(2, 5, 7), 0), flops=6980, bytes=664),
 )
-def ctc_backward_op(a: Args) -> Work:
-    """The recursion from the other end, and every class's share at every step."""
-    return _backward(a, tuple(a.tensor(name) for name in ("grad", "losses", "table")))
-
-
 # the same but for the table, whose size is the op's own: 664 - 280 - 8, one go
 @backward_of(ctc_loss, flops=6980, bytes=372)
 def ctc_backward(a: Args) -> Work:
-    """As ATen's own op, without what it kept."""
+    """The recursion from the other end, and every class's share at every step."""
+    if a.op == "_ctc_loss_backward":
+        return _backward(a, a.present("grad", "losses", "table"))
     return _backward(a, ctc_loss(a).writes)
 
 

@@ -43,7 +43,7 @@ _COMPLEX_FLOPS = {
     "reciprocal": 6,
 }
 _CLAMPS = ("clamp", "clip")
-_POWERS = {0: 0, 1: 0, 2: 1, 3: 2, -1: 1, -2: 2}
+_POWERS: dict[int | None, int] = {0: 0, 1: 0, 2: 1, 3: 2, -1: 1, -2: 2}
 """What torch's kernels make of these exponents: a fill, a copy, multiplications, a division."""
 _WRAPPED = {"bool": "bool", "int64": "int64", "float64": "float32", "complex128": "complex64"}
 """Types of the tensors that torch makes of Python's numbers, and what these count as."""
@@ -187,10 +187,7 @@ def _cost_each(a: Args, operands: Operands) -> int:
     if a.op in _POWER_OPS:
         _require_exponent(a, operands)
         # powers of small whole exponents are multiplications, in torch's kernels too
-        exponent = _exponent(operands)
-        flops = (
-            operands.rule.flops if exponent is None else _POWERS.get(exponent, operands.rule.flops)
-        )
+        flops = _POWERS.get(_exponent(operands), flops)
     if a.op in _SCALED and isinstance(operands.alpha, (int, float)) and operands.alpha != 1:
         flops += 1
     if a.op in _CLAMPS:

@@ -30,12 +30,6 @@ def scan(a: Args) -> Work:
 
 # the incoming gradient summed from the other end: 24; 24 read, 24 written
 @op("cumsum", direction=BPROP, flops=24, bytes=96)
-def cumsum_backward(a: Args) -> Work:
-    """A running sum of the incoming gradient, the other way round."""
-    x = a.tensor("input")
-    return Work(x.numel, (like(x),), (like(x),))
-
-
 # put where the maximum was and added up: 24; go 24 of 2 bytes and 24 indices of 8 read, 24 written
 @op(
     *("cummax", "cummin"),
@@ -51,4 +45,5 @@ def cumulative_backward(a: Args) -> Work:
     x = a.tensor("input")
     if a.op == "cumprod":
         return Work(3 * x.numel, (like(x), like(x), x), (like(x),))
-    return Work(x.numel, (like(x), fresh(x.shape, "int64")), (like(x),))
+    indices = () if a.op == "cumsum" else (fresh(x.shape, "int64"),)
+    return Work(x.numel, (like(x), *indices), (like(x),))

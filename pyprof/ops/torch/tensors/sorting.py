@@ -7,7 +7,7 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 from __future__ import annotations
 
 from pyprof.ops.examples import NN, Example, f16, f32, i64
-from pyprof.ops.registry import backward_of, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.reductions import reduced
 from pyprof.ops.work import SIZE_IN_DATA, Args, Work, fresh, like
@@ -23,23 +23,18 @@ _X = f16(4, 6)
     signature="Tensor input, int dim, bool descending",
     example=Example((_X,), flops=0, bytes=288),
 )
-def sort(a: Args) -> Work:
-    """Values and where they came from."""
-    x = a.tensor("input")
-    indices = () if a.op == "msort" else (fresh(x.shape, "int64"),)
-    return Work(0, (x,), (like(x), *indices))
-
-
-# 24 read of 2 bytes, 24 indices of 8 written
+# the indices alone
 @op(
     "argsort",
     signature="Tensor input, int dim, bool descending",
     example=Example((_X,), flops=0, bytes=240),
 )
-def argsort(a: Args) -> Work:
-    """Where each value came from."""
+def sort(a: Args) -> Work:
+    """Values and where they came from, or one of the two."""
     x = a.tensor("input")
-    return Work(0, (x,), (fresh(x.shape, "int64"),))
+    values, indices = like(x), fresh(x.shape, "int64")
+    written = {"msort": (values,), "argsort": (indices,)}
+    return Work(0, (x,), written.get(a.op, (values, indices)))
 
 
 # 24 read, 2 of each of 4 rows written: 8 values of 2 bytes, 8 indices of 8
@@ -58,7 +53,7 @@ def topk(a: Args) -> Work:
 
 
 # go 8 of 2 bytes and indices 8 of 8 read, 24 written of 2
-@backward_of(sort, flops=0, bytes=288)
+@op(*("sort", "msort"), direction=BPROP, flops=0, bytes=288)
 @backward_of(topk, flops=0, bytes=128)
 # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
 def sort_backward(a: Args) -> Work:
@@ -89,22 +84,18 @@ def searchsorted(a: Args) -> Work:
 
 # 24 read of 2 bytes, 10 counts of 2 written, 24 additions
 @op("histc", signature="Tensor input, int bins", example=Example((_X, 10), flops=24, bytes=68))
-def histogram(a: Args) -> Work:
-    """One addition for each value."""
-    x = a.tensor("input")
-    return Work(x.numel, (x,), (fresh((a.integer("bins", 100),), x.dtype),))
-
-
 # how many counts there are depends on the largest value
 @op(
     "bincount",
     signature="Tensor input, Tensor? weights, int minlength",
     example=Example((i64(8),), flops=8),
 )
-def bincount(a: Args) -> Work:
+def histogram(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
-    return Work(x.numel, (x,), why=SIZE_IN_DATA)
+    if a.op == "bincount":
+        return Work(x.numel, (x,), why=SIZE_IN_DATA)
+    return Work(x.numel, (x,), (fresh((a.integer("bins", 100),), x.dtype),))
 
 
 # 4 labels of 8 bytes read, 4 * 10 of 8 written
