@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyprof.gpu.kernel_dtypes import FIRST_TENSOR_CORES, tensor_core_takes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 FAMILIES = frozenset({"gemm", "conv", "attention", "rnn"})
 """Op families whose arithmetic is matrix products."""
@@ -50,56 +50,49 @@ def eligible(
     odd = _name_odd(family, dtype, sizes)
     if tc == "1":
         return f"alignment: {odd}: padded, slower" if odd else None
-    reason = _vector(sizes, groups) or _device(dtype, cc) or _find_small(sizes)
-    reason = reason or _type(family, dtype, cc)
-    if reason is not None:
-        return reason
+    reason = f"library: its heuristics chose CUDA cores for {dtype}"
     if odd:
-        return f"alignment: {odd}, needed before cuBLAS 11 and cuDNN 7.6.3"
-    return f"library: its heuristics chose CUDA cores for {dtype}"
+        reason = f"alignment: {odd}, needed before cuBLAS 11 and cuDNN 7.6.3"
+    return next(_reasons(family, dtype, cc, sizes, groups), reason)
 
 
-def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
-    if cc is None:
-        return None
-    version = f"{cc[0]}.{cc[1]}"
-    if cc < FIRST_TENSOR_CORES:
-        return f"device: no Tensor Cores at compute capability {version}"
-    if dtype == "float32" and cc < _AMPERE:
-        return f"dtype: float32 needs TF32, which {version} lacks; use float16 by autocast"
-    if dtype in {None, "float32"} or tensor_core_takes(cc, str(dtype)):
-        return None
-    return f"dtype: no Tensor Cores for {dtype} at compute capability {version}"
-
-
-def _vector(sizes: tuple[int | None, int | None, int | None], groups: int) -> str | None:
+def _reasons(
+    family: str,
+    dtype: str | None,
+    cc: tuple[int, int] | None,
+    sizes: tuple[int | None, int | None, int | None],
+    groups: int,
+) -> Iterator[str]:
+    """Yield the reasons that are no choice of the library, the most certain first."""
     m, n, k = sizes
     if groups > 1 and (k == 1 or n == 1):
-        return "size: depthwise convolution, one channel per group: memory limits it"
+        yield "size: depthwise convolution, one channel per group: memory limits it"
     if 1 in {m, n}:
-        return "size: a vector as operand: memory limits it, Tensor Cores would not help"
-    return None
-
-
-def _find_small(sizes: tuple[int | None, int | None, int | None]) -> str | None:
+        yield "size: a vector as operand: memory limits it, Tensor Cores would not help"
+    if cc is not None:
+        yield from _lacking(cc, dtype)
     extents = [size for size in sizes if size is not None]
     if extents and min(extents) < _SMALL:
-        return f"size: {min(extents)} of {'x'.join(map(str, extents))} fills no Tensor Core tile"
-    return None
-
-
-def _type(family: str, dtype: str | None, cc: tuple[int, int] | None) -> str | None:
+        yield f"size: {min(extents)} of {'x'.join(map(str, extents))} fills no Tensor Core tile"
     if dtype is None:
-        return "dtype: unknown"
-    if dtype != "float32":
-        return None
-    unsure = "; the GPU may lack it" if cc is None else ""
-    if family in _OF_CUDNN:
-        return f"TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores{unsure}"
-    return (
-        "TF32: off, torch's default since 1.12;"
-        f" torch.set_float32_matmul_precision('high') turns it on{unsure}"
-    )
+        yield "dtype: unknown"
+    if dtype == "float32":
+        unsure = "; the GPU may lack it" if cc is None else ""
+        if family in _OF_CUDNN:
+            yield f"TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores{unsure}"
+        switch = "torch.set_float32_matmul_precision('high')"
+        yield f"TF32: off, torch's default since 1.12; {switch} turns it on{unsure}"
+
+
+def _lacking(cc: tuple[int, int], dtype: str | None) -> Iterator[str]:
+    """Yield what devices of a compute capability lack for inputs of a type."""
+    version = f"{cc[0]}.{cc[1]}"
+    if cc < FIRST_TENSOR_CORES:
+        yield f"device: no Tensor Cores at compute capability {version}"
+    if dtype == "float32" and cc < _AMPERE:
+        yield f"dtype: float32 needs TF32, which {version} lacks; use float16 by autocast"
+    if dtype not in {None, "float32"} and not tensor_core_takes(cc, str(dtype)):
+        yield f"dtype: no Tensor Cores for {dtype} at compute capability {version}"
 
 
 def _name_odd(
