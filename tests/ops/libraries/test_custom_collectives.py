@@ -1,5 +1,3 @@
-"""Formulas of `custom_collectives`, by their worked examples and foreign arguments."""
-
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("libraries.custom_collectives")

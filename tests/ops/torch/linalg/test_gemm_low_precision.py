@@ -1,5 +1,3 @@
-"""Formulas of `gemm_low_precision`, by their worked examples and foreign arguments."""
-
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.linalg.gemm_low_precision")

@@ -1,5 +1,3 @@
-"""Formulas of `tensor_creation`, by their worked examples and foreign arguments."""
-
 from tests.ops.contract import contract_of
 
 test_formulas_keep_the_contract = contract_of("torch.tensors.tensor_creation")
