@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -153,16 +154,15 @@ def result(
     complex) is higher, and Python numbers after them. None if it depends on an unknown dtype.
     """
     dtype: str | None = None
-    for at, group in enumerate(names for g in (dimensioned, zero_dim, numbers) if (names := [*g])):
-        merged = canonical(group[0])
-        for name in group[1:]:
-            merged = promote(merged, name)
-        if merged is None:
+    for group in (dimensioned, zero_dim, numbers):
+        names = list(group)
+        if not names:
+            continue
+        merged = reduce(promote, names[1:], canonical(names[0]))
+        if merged is not None and dtype is not None:
+            higher = _category(merged) > _category(dtype)
+            merged = promote(dtype, merged) if higher else dtype
+        dtype = merged
+        if dtype is None:
             return None
-        if at == 0:
-            dtype = merged
-        elif dtype is not None and _category(merged) > _category(dtype):
-            dtype = promote(dtype, merged)
-            if dtype is None:
-                return None
     return dtype
