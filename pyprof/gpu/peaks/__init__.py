@@ -7,7 +7,7 @@ and clock, else nothing: a percentage of another card's peak would be worse than
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,7 +85,7 @@ class Peaks:
     rates: Mapping[str, Rate]
     """FLOP/s by the keys of `card_table`; each labelled with its basis alone."""
     bandwidth: Rate | None
-    doubts: tuple[str, ...] = field(default=())
+    doubts: tuple[str, ...] = ()
     """Sentences about figures that sources disagree on."""
     given: Rate | None = None
     """A peak that the user set, for every type."""
@@ -213,10 +213,9 @@ def peaks(
     return Peaks(name, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), asked_rate)
 
 
-_RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
-
-
-def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts:
+def _rates(
+    device: Device, card: Card | None, clock_mhz: float | None
+) -> tuple[dict[str, Rate], tuple[str, ...]]:
     """Take the datasheet's rates for a whole card, else those by SMs and clock; none if unknown."""
     full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _is_slice(device)

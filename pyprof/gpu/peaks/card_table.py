@@ -12,7 +12,7 @@ sum`. `half` stands for float16 and bfloat16, `float8` for both its forms, `floa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Card:
     """Keys of SOURCES; F if the formula gives the same within 2 %; C if captures agree."""
     spellings: tuple[str, ...]
     """Device names as drivers report them, without vendor words; order and case do not matter."""
-    doubts: tuple[str, ...] = field(default=())
+    doubts: tuple[str, ...] = ()
 
 
 def _rates(

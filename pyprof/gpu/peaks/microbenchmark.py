@@ -52,15 +52,18 @@ def measure(
     name, cc, is_amd = _identity(torch, device)
     clock = gpu_clock(torch, device) if on_gpu else _cpu_clock
     length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
-    flops = {}
     size = copy_bytes or (GPU_COPY_BYTES if on_gpu else CPU_COPY_BYTES)
+    flops = {}
     try:
         for kind in _GPU_TYPES if on_gpu else _CPU_TYPES:
             if kind == "tf32" and (cc is None or not tensor_core_takes(cc, kind)):
                 continue
             if (rate := _matmul(torch, device, kind, length, clock, budget_s)) is not None:
                 flops[_key(kind, cc, is_amd=is_amd)] = rate
-        return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
+        source = torch.zeros(size, dtype=torch.uint8, device=device)
+        target = torch.empty_like(source)
+        seconds = best_s(lambda: target.copy_(source), clock, budget_s)
+        return Ceilings(name, flops, 2 * size / seconds)  # each byte is read and written
     except torch.cuda.OutOfMemoryError as error:
         raise PyprofError(
             f"{device} has too little free memory: end other programs that use it"
@@ -158,16 +161,3 @@ def _matmul(
     finally:
         torch.set_float32_matmul_precision(before)
     return 2 * side**3 / seconds if seconds > 0 else None
-
-
-def _copy(
-    torch: Any,  # noqa: ANN401
-    device: str,
-    size: int,
-    clock: Clock,
-    budget_s: float,
-) -> float:
-    """Return bytes/s of a copy within the device's memory: each byte read and written."""
-    source = torch.zeros(size, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    return 2 * size / best_s(lambda: target.copy_(source), clock, budget_s)
