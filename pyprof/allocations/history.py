@@ -153,11 +153,6 @@ class History:
     """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
     @cached_property
-    def change(self) -> Int64Array:
-        """Bytes that each event added to those that the program holds."""
-        return self._change(self.blocks.released)
-
-    @cached_property
     def start(self) -> int:
         """What the program held before the first event, bytes."""
         return int(self.blocks.bytes[self.blocks.live(BEFORE)].sum())
@@ -165,7 +160,7 @@ class History:
     @cached_property
     def level(self) -> Int64Array:
         """What the program holds after each event, bytes."""
-        return self.start + np.cumsum(self.change)
+        return self.start + np.cumsum(self._change(self.blocks.released))
 
     @cached_property
     def active(self) -> Int64Array:

@@ -148,7 +148,7 @@ def read(path: Path) -> Snapshot:
         other = f"not a torch memory snapshot: the pickle {head['error']}; {_AGAIN}"
         raise CaptureError(f"{path}: {_ERRORS.get(head['error'], other)}")
     try:
-        snapshot = _snapshot(head, _columns(head["columns"], content[8 + size :]))
+        snapshot = _snapshot(head, content[8 + size :])
         _check(snapshot)
     except ValueError:
         raise CaptureError(f"{path}: contains impossible values; {_AGAIN}") from None
@@ -182,16 +182,14 @@ def _unpickle(path: Path) -> memoryview:
     return memoryview(done.stdout)
 
 
-def _columns(listed: list[tuple[str, str, int]], content: memoryview) -> dict[str, Any]:
-    columns, index = {}, 0
-    for name, kind, length in listed:
+def _snapshot(head: dict[str, Any], content: memoryview) -> Snapshot:
+    columns: dict[str, Int64Array] = {}
+    index = 0
+    for name, kind, length in head["columns"]:
         column = np.frombuffer(content, np.dtype(kind), length, index)
         index += column.nbytes
         columns[name] = column.astype(np.int64, copy=False)
-    return columns
 
-
-def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
     def part(prefix: str) -> dict[str, Any]:
         start = len(prefix) + 1
         named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
@@ -243,16 +241,11 @@ def _check(snapshot: Snapshot) -> None:
         and _is_within(segments.device, 0, unpickle.MAX_DEVICES - 1)
         and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MAX_ADDRESS
     )
-    if not (bounded and _segments_fit(segments, blocks)):
-        raise ValueError
-
-
-def _segments_fit(segments: Segments, blocks: EndBlocks) -> bool:
-    """Whether all blocks are inside their segments, and no segment uses more than its size."""
     begin, size = segments.address[blocks.segment], segments.bytes[blocks.segment]
     inside = (blocks.address >= begin) & (blocks.address + blocks.bytes <= begin + size)
     used = np.maximum(segments.allocated_bytes, segments.active_bytes)
-    return bool(inside.all() and (used <= segments.bytes).all())
+    if not (bounded and inside.all() and (used <= segments.bytes).all()):
+        raise ValueError
 
 
 def _is_within(values: Int64Array, least: int, most: int) -> bool:

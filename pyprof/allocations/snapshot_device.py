@@ -27,10 +27,10 @@ from pyprof.arrays import MISSING
 from pyprof.quantities import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyprof.allocations.free_space import FreeSpace
-    from pyprof.allocations.snapshot import Events, Frame, Snapshot
+    from pyprof.allocations.snapshot import Events, Snapshot
     from pyprof.allocations.stacks import Described
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
@@ -58,7 +58,11 @@ class SnapshotDevice(RecordedDevice):
     def call_stacks(self, rows: Int64Array) -> Labels:
         """Label some blocks with their call stacks; C++ stacks only give the op."""
         numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
-        texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
+        texts: list[str | None] = []
+        for number in numbers.tolist():
+            frames = filter(is_python, reversed(self.snapshot.stack(number)))
+            lines = [f"{frame.name} ({frame.file}:{frame.line})" for frame in frames]
+            texts.append("\n".join(" ".join(line.split()) for line in lines) or None)
         return label(texts).take(codes.reshape(-1))
 
     def free_space(self, state: int) -> FreeSpace | None:
@@ -71,12 +75,6 @@ class SnapshotDevice(RecordedDevice):
         free = int(events.free_bytes[event])
         line = self.described.line.at(events.stack[[event]])[0]
         return int(events.bytes[event]), None if free == MISSING else free, line
-
-
-def _call_stack(frames: Sequence[Frame]) -> str | None:
-    """Write the frames of Python, the outermost first; None if there are none."""
-    lines = [f"{f.name} ({f.file}:{f.line})" for f in reversed(frames) if is_python(f)]
-    return "\n".join(" ".join(line.split()) for line in lines) or None
 
 
 def _steps(
@@ -151,8 +149,7 @@ def recorded_device(
     events = snapshot.of_device(device)
     replayed = replay(events.action, events.address, events.bytes)
     own = snapshot.segments.device[snapshot.blocks.segment] == device
-    earlier = _find_unmentioned(snapshot, own, events)
-    earlier_blocks = _live_throughout(snapshot, earlier, len(events))
+    earlier, earlier_blocks = _find_unmentioned(snapshot, own, events)
     blocks = replayed.blocks.plus(earlier_blocks)
     of_event = np.where(replayed.blocks.allocated == BEFORE, MISSING,
                         events.stack[replayed.event])  # fmt: skip
@@ -216,7 +213,7 @@ def _lacks_segments(made: History) -> bool:
     return made.reserved is not None and bool((made.active > made.reserved).any())
 
 
-def _find_unmentioned(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
+def _find_unmentioned(snapshot: Snapshot, own: Mask, events: Events) -> tuple[Int64Array, Blocks]:
     """Find the blocks at the end that no event mentions: they were live all the time."""
     blocks = snapshot.blocks
     live = own & ((blocks.state == _ALLOCATED) | (blocks.state == _PENDING))
@@ -227,19 +224,11 @@ def _find_unmentioned(snapshot: Snapshot, own: Mask, events: Events) -> Int64Arr
     index = np.searchsorted(blocks.address[rows], where)
     same = np.append(blocks.address[rows], MISSING)[index] == where
     seen[index[same]] = True
-    return rows[~seen[:-1]]
-
-
-def _live_throughout(snapshot: Snapshot, rows: Int64Array, count: int) -> Blocks:
-    blocks = snapshot.blocks
-    pending = blocks.state[rows] == _PENDING
-    return Blocks(
-        blocks.address[rows],
-        blocks.requested_bytes[rows],
-        np.full(len(rows), BEFORE),
-        np.where(pending, BEFORE, count),
-        np.full(len(rows), count),
-    )
+    rows = rows[~seen[:-1]]
+    begin, end = np.full(len(rows), BEFORE), np.full(len(rows), len(events))
+    released = np.where(blocks.state[rows] == _PENDING, BEFORE, end)
+    sizes = blocks.requested_bytes[rows]
+    return rows, Blocks(blocks.address[rows], sizes, begin, released, end)
 
 
 def _labels(
@@ -254,13 +243,17 @@ def _labels(
 ) -> dict[str, Labels]:
     begins = np.where((event != MISSING) & (blocks.allocated != BEFORE), event, MISSING)
     ends = np.where(blocks.released < len(events), blocks.released, MISSING)
-    around = ranges.around(snapshot, device, np.append(events.time_ns, MISSING)[begins])
+    time_ns = np.append(events.time_ns, MISSING)[begins]
+    layer, range_direction = ranges.around(snapshot, device, time_ns)
+    metadata = np.append(events.metadata, MISSING)[begins]  # which the program attached
+    if (metadata != MISSING).any():
+        layer = or_else(layer, label([*snapshot.texts]).take(metadata))
     at_event = _event_clues(events, described)
     allocated = np.where(begins == MISSING, described.clues[stack], at_event[begins])
     freed = at_event[ends]
     direction = Labels(categories.directions(allocated), categories.DIRECTIONS)
     labels = {
-        "layer": _layers(snapshot, events, begins, around.layer),
+        "layer": layer,
         "line": described.line.take(stack),
         "op": described.op.take(stack),
     }
@@ -273,7 +266,7 @@ def _labels(
         direction = _fill_direction(direction, at_begin["direction"])
         allocated = allocated | trace_history.clues(sites, begins)
         freed = freed | trace_history.clues(sites, ends)
-    direction = _fill_direction(direction, around.direction)
+    direction = _fill_direction(direction, range_direction)
     freed_in = categories.freed_in(
         freed, blocks.released, _event_directions(at_event[:-1], begins, direction.codes)
     )
@@ -324,11 +317,3 @@ def _given_back_by(
         return {}
     stack = np.append(events.stack, MISSING)[np.clip(blocks.released, MISSING, len(events))]
     return {"line": described.line.take(stack), "op": described.op.take(stack)}
-
-
-def _layers(snapshot: Snapshot, events: Events, begins: Int64Array, ranges: Labels) -> Labels:
-    """Layer by the ranges, else by the metadata that the program attached."""
-    metadata = np.append(events.metadata, MISSING)[begins]
-    if not (metadata != MISSING).any():
-        return ranges
-    return or_else(ranges, label([*snapshot.texts]).take(metadata))

@@ -29,13 +29,6 @@ _MAX_DEPTH = 1000
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer"}
 
 
-class Ranges(NamedTuple):
-    """What is around moments in time, one entry per moment."""
-
-    layer: Labels
-    direction: Labels
-
-
 class _State(NamedTuple):
     layer: str | None
     direction: str | None
@@ -44,12 +37,13 @@ class _State(NamedTuple):
 _OUTSIDE = _State(None, None)
 
 
-def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
+def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> tuple[Labels, Labels]:
     """Find layer and direction of moments by the ranges around them; empty without times."""
     moments, states = _states(_sort_range_ends(snapshot, device))
     index = np.searchsorted(moments, time_ns, "right")
     index = np.where(time_ns == MISSING, 0, index)
-    return Ranges(*(label(list(column)).take(index) for column in zip(*states, strict=True)))
+    layer, direction = (label(list(column)).take(index) for column in zip(*states, strict=True))
+    return layer, direction
 
 
 def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:

@@ -229,16 +229,6 @@ def sites_at(capture: Capture, time_ns: Int64Array) -> EventContext:
 
     Raises CaptureError if the capture was recorded at another time.
     """
-    _check_overlap(capture, time_ns)
-    thread = _find_thread(capture, time_ns)
-    pids, tids = (
-        np.append(ints(capture.threads.column(name)), MISSING)[thread] for name in ("pid", "tid")
-    )
-    unknown = np.full(len(time_ns), MISSING)
-    return find_sites(capture, MemoryEvents(time_ns, pids, tids, *[unknown] * 6))
-
-
-def _check_overlap(capture: Capture, time_ns: Int64Array) -> None:
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
     times = time_ns[time_ns != MISSING]
     if not len(start) or not len(times):
@@ -248,6 +238,12 @@ def _check_overlap(capture: Capture, time_ns: Int64Array) -> None:
             "the trace and the memory snapshot are of different times; record both in one run, "
             "with pyprof capture --memory"
         )
+    thread = _find_thread(capture, time_ns)
+    pids, tids = (
+        np.append(ints(capture.threads.column(name)), MISSING)[thread] for name in ("pid", "tid")
+    )
+    unknown = np.full(len(time_ns), MISSING)
+    return find_sites(capture, MemoryEvents(time_ns, pids, tids, *[unknown] * 6))
 
 
 def _find_thread(capture: Capture, time_ns: Int64Array) -> Int64Array:
@@ -282,28 +278,16 @@ def _ops(table: Table, order: Int64Array) -> Labels:
 def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:
     """Parse the capture with memory events as its work, each as a call that does nothing."""
     count = len(thread)
-    number = np.arange(count)
-    activities = schema.table(
-        schema.ACTIVITIES,
-        {
-            "kind": np.full(count, schema.CPU),
-            "start": events.time_ns,
-            "end": events.time_ns,
-            "pid": events.pid,
-            "corr": number,
-            "name": pa.array(["[memory]"] * count),
-        },
-    )
-    calls = schema.table(
-        schema.CALLS,
-        {
-            "start": events.time_ns,
-            "end": events.time_ns,
-            "thread": pa.array(thread, pa.int32(), mask=thread == MISSING),
-            "corr": number,
-            "name": pa.array(["[memory]"] * count),
-        },
-    )
+    both = {
+        "start": events.time_ns,
+        "end": events.time_ns,
+        "corr": np.arange(count),
+        "name": pa.array(["[memory]"] * count),
+    }
+    kind = np.full(count, schema.CPU)
+    activities = schema.table(schema.ACTIVITIES, both | {"kind": kind, "pid": events.pid})
+    of_thread = pa.array(thread, pa.int32(), mask=thread == MISSING)
+    calls = schema.table(schema.CALLS, both | {"thread": of_thread})
     return Table(parse(replace(capture, activities=activities, calls=calls, graph_captures=None)))
 
 

@@ -197,7 +197,9 @@ class _Source:
                 # find the longest list of events among all that was read
                 memo: Any = self.unpickler.memo  # all that the pickle may refer to again
                 lists = [each for each in memo.copy().values() if type(each) is list]
-                longest = max(filter(_is_trace, lists), key=len, default=None)
+                long = [each for each in lists if len(each) >= _MIN_EVENTS]
+                traces = [each for each in long if type(each[0]) is dict and "action" in each[0]]
+                longest = max(traces, key=len, default=None)
                 self._growing = None if longest is None else self.events_of(longest)
                 self._patience *= 2  # searching takes longer each time
             if self._growing is not None:
@@ -212,10 +214,6 @@ class _Source:
 
 _AT_ONCE, _MIN_EVENTS = 4 << 20, 1000
 """Bytes that are read before events are taken out, and how many events make that worthwhile."""
-
-
-def _is_trace(values: list[Any]) -> bool:
-    return len(values) >= _MIN_EVENTS and type(values[0]) is dict and "action" in values[0]
 
 
 def _load(file: BinaryIO) -> tuple[Any, _Source]:

@@ -163,7 +163,7 @@ def parsed(taken: dict[str, Any]) -> Snapshot:
     content = target.getbuffer()
     size = int.from_bytes(content[:8], "little")
     head = json.loads(bytes(content[8 : 8 + size]))
-    return reader._snapshot(head, reader._columns(head["columns"], content[8 + size :]))
+    return reader._snapshot(head, content[8 + size :])
 
 
 _START_US = 1_700_000_000_000_000
