@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -37,11 +38,10 @@ from pyprof.records.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from concurrent.futures import Future
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Column
 
 STDIN = "-"
@@ -127,7 +127,7 @@ def _check(source: str, records: Records) -> Records:
     return _mark_communication(plausible_records(source, records))
 
 
-def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
+def _lengths(column: Column | None, rows: int) -> Int64Array:
     if column is None:
         return np.zeros(rows, np.int64)
     if isinstance(column, DictionaryColumn):
@@ -177,18 +177,12 @@ def _json(file: BinaryIO) -> Records:
     batches: list[dict[str, Column]] = []
     with thread_pool(_WORKERS) as pool:
         pending: deque[Future[dict[str, Column]]] = deque()
-        for block in _blocks(file):
-            pending.append(pool.submit(_columns, block))
+        while block := file.read(_BLOCK_BYTES):
+            pending.append(pool.submit(_columns, block + file.readline()))  # whole lines
             if len(pending) > _WORKERS:  # wait, so that memory stays bounded
                 batches.append(pending.popleft().result())
         batches.extend(future.result() for future in pending)
     return _concatenate(batches)
-
-
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Cut a file into blocks of whole lines."""
-    while block := file.read(_BLOCK_BYTES):
-        yield block + file.readline()
 
 
 def _columns(block: bytes) -> dict[str, Column]:
@@ -203,19 +197,16 @@ def _columns(block: bytes) -> dict[str, Column]:
     longest = max(_PARSED_BYTES, len(block)) if has_long_line else _PARSED_BYTES
     reading = arrow_json.ReadOptions(use_threads=False, block_size=longest)
     table = arrow_json.read_json(pa.BufferReader(block), reading, parsing)
-    return {
-        name: _compact(name, table.column(name).combine_chunks()) for name in schema.RECORD.names
-    }
-
-
-def _compact(name: str, column: pa.Array) -> Column:
-    """Keep each distinct text, or list of texts, once; texts with numbers as templates."""
-    kind = column.type
-    repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
-    if repeats and name != "seqMarker":
-        return encode(column)
-    column.validate(full=True)  # Arrow's JSON reader accepts invalid UTF-8
-    return split_numbers(column) if repeats else column
+    columns: dict[str, Column] = {}
+    for name, kind in zip(schema.RECORD.names, schema.RECORD.types, strict=True):
+        column = table.column(name).combine_chunks()
+        repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
+        if repeats and name != "seqMarker":
+            columns[name] = encode(column)
+        else:
+            column.validate(full=True)  # Arrow's JSON reader accepts invalid UTF-8
+            columns[name] = split_numbers(column) if repeats else column
+    return columns
 
 
 def _concatenate(batches: list[dict[str, Column]]) -> Records:
@@ -257,20 +248,23 @@ def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict) or "kShortName" not in record:
         raise RecordsError(f"{source}: line {number} is not a record; parse the capture again")
     try:
-        return dict(_check_types(record))
+        for field in schema.RECORD:
+            if record.get(field.name) is not None:
+                pa.scalar(record[field.name], field.type)  # raises if it does not fit
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise RecordsError(
             f"{source}: line {number} has a value of the wrong type; parse the capture again"
         ) from None
+    return {name: record.get(name) for name in schema.RECORD.names}
 
 
 def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
-    try:
+    with suppress(orjson.JSONDecodeError):
         return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        pass
-    if (quick := _parse_as_json(line)) is not None:
-        return quick
+    # some literals differ from JSON in quotes and brackets only
+    if b'"' not in line and b"\\" not in line:
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(_SIZES.sub(rb'": [\1, \2, \3]', line.replace(b"'", b'"')))
     if len(line) > _LONGEST_LITERAL:
         return None
     try:
@@ -284,21 +278,3 @@ def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
 _LONGEST_LITERAL = 1 << 24
 """Maximum bytes of a line: Python needs a hundred times as many to parse it."""
 _SIZES = re.compile(rb'": \((\d+), (\d+), (\d+)\)')
-
-
-def _parse_as_json(line: bytes) -> Any:  # noqa: ANN401 - as above
-    """Parse a literal that differs from JSON in quotes and brackets only; None for any other."""
-    if b'"' in line or b"\\" in line:
-        return None
-    try:
-        return orjson.loads(_SIZES.sub(rb'": [\1, \2, \3]', line.replace(b"'", b'"')))
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _check_types(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for field in schema.RECORD:
-        value = record.get(field.name)
-        if value is not None:
-            pa.scalar(value, field.type)  # raises if it does not fit
-        yield field.name, value

@@ -42,12 +42,12 @@ def collective_column(
     several = np.bincount(which)[which] > 1
     keys = np.stack([column.index[rows], marked.index[rows], several], axis=1)
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
-    values = [
-        _add_marked(
-            column.values[tool] if tool >= 0 else "{}", marked.values[at], several=bool(several)
-        )
-        for tool, at, several in distinct.tolist()
-    ]
+    values = []
+    for index, at, is_one_of_several in distinct.tolist():
+        tool = json.loads(column.values[index]) if index >= 0 else {}
+        left_out = _AMOUNTS if is_one_of_several or not _AMOUNTS.isdisjoint(tool) else ()
+        added = {key: value for key, value in marked.values[at].items() if key not in left_out}
+        values.append(json.dumps(added | tool))
     index_of_row = column.index.copy()
     index_of_row[rows] = len(column.values) + place.reshape(-1)
     return DictionaryColumn(index_of_row, column.values + values)
@@ -87,10 +87,3 @@ def _describe_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFiel
 
 
 _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
-
-
-def _add_marked(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
-    """Add the marker's fields to the tool's; no amounts of the marker for `several` kernels."""
-    tool = json.loads(tool_json)
-    left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
-    return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)

@@ -128,12 +128,17 @@ class _Work:
         named_or_no_kernel = known | (self._kind_of_launch != schema.KERNEL)
         named = [bool(named_or_no_kernel[part].all()) for part in rows]
         subjects = self._replays.subjects
+
+        @cache
+        def similarity(graph: int, which: int) -> float:
+            launches, subject = rows[graph], subjects[which]
+            if named[graph]:
+                return matching.share(*self._take_both(launches, subject.rows))
+            index = self._match_by_order(launches, subject)
+            return len(index) / len(launches) if (index != MISSING).any() else 0.0
+
         compared = choice.Compared(
-            similarity=cache(
-                lambda graph, which: self._similarity(
-                    rows[graph], subjects[which], named=named[graph]
-                )
-            ),
+            similarity=similarity,
             launches=rows,
             sizes=[len(subject.rows) for subject in subjects],
             named=named,
@@ -146,13 +151,6 @@ class _Work:
                 self._used.add(int(recording[number]))
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
-
-    def _similarity(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
-        """Return the share of a graph's launches and a replay's kernels that match."""
-        if named:
-            return matching.share(*self._take_both(launches, subject.rows))
-        index = self._match_by_order(launches, subject)
-        return len(index) / len(launches) if (index != MISSING).any() else 0.0
 
     def _take_both(
         self, launches: Int64Array, rows: Int64Array
@@ -188,7 +186,14 @@ class _Work:
         named: bool,
     ) -> bool:
         """Assign a replay the launches of its graph; False if they contradict each other."""
-        index = self._launch_indices(subject, graph, launches, named=named)
+        if named:
+            theirs, ours = self._take_both(launches, subject.rows)
+            key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
+            if key not in self._known_places:  # equal replays of a graph are matched once
+                self._known_places[key] = matching.match_launches(theirs, ours)
+            index = self._known_places[key]
+        else:
+            index = self._match_by_order(launches, subject)
         if (index == MISSING).all():
             return False
         rows, index = self._spread(subject, index)
@@ -205,18 +210,6 @@ class _Work:
         self._counts.ordered += len(rows) * (not named)
         return True
 
-    def _launch_indices(
-        self, subject: Subject, graph: int, launches: Int64Array, *, named: bool
-    ) -> Int64Array:
-        """Return the index of each kernel's launch; equal replays of a graph are matched once."""
-        if not named:
-            return self._match_by_order(launches, subject)
-        theirs, ours = self._take_both(launches, subject.rows)
-        key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
-        if key not in self._known_places:
-            self._known_places[key] = matching.match_launches(theirs, ours)
-        return self._known_places[key]
-
     def _spread(self, subject: Subject, place: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Rows of a subject's nodes in all its replays, and the match of each."""
         if len(subject.replays) <= 1:
@@ -232,14 +225,17 @@ class _Work:
     def match_eager_runs(self) -> None:
         """Match the remaining kernels with similar ones that ran outside graphs."""
         subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
-        eager = self._eager_kernels() if subjects else np.zeros(0, np.int64)
-        if not len(eager):
+        outside = (self._replays.replay == MISSING) & (self._launch != MISSING)
+        eager = np.flatnonzero(outside & (self._kind == schema.KERNEL))
+        if not subjects or not len(eager):
             return
         key = self._replays.of_activities.levels[0]
-        call = self._launch[eager]
         thread, start, end = (
-            ints(self._capture.calls.column(name))[call] for name in ("thread", "start", "end")
+            ints(self._capture.calls.column(name))[self._launch[eager]]
+            for name in ("thread", "start", "end")
         )
+        order = np.lexsort((start, thread))
+        eager, thread, start, end = (part[order] for part in (eager, thread, start, end))
         # id of the enclosing ops (with arguments) and layers of each interval
         leaf = innermost(self._sweep.nest, thread, start, end)
         ops = np.append(self._chain_of_range, MISSING)[leaf]
@@ -263,18 +259,6 @@ class _Work:
         if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
             return None
         return replace(subject, rows=rows)
-
-    def _eager_kernels(self) -> Int64Array:
-        """The kernels launched outside of graphs, by thread and launch time."""
-        kernel = self._kind == schema.KERNEL
-        rows = np.flatnonzero(
-            (self._replays.replay == MISSING) & (self._launch != MISSING) & kernel
-        )
-        call = self._launch[rows]
-        thread, start = (
-            ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
-        )
-        return np.asarray(rows[np.lexsort((start, thread))])
 
     def _find_twin(
         self, wanted: Int64Array, within: Int64Array, thread: Int64Array, ops: Int64Array
@@ -363,23 +347,18 @@ class _Work:
         node = self._before.copy()
         node[rows] = len(self._capture.graph_nodes) + number.reshape(-1)
         activities = set_column(self._activities, "graph_node", or_null(node))
+        if (self._place != MISSING).any():
+            # fill in grid, block and shared memory from the captured launch
+            table, index = self._captures.launches, or_null(self._place)
+            for name in ("smem", *replaying.AXES):
+                captured = table.column(name).combine_chunks().take(index)
+                column = pc.coalesce(activities.column(name).combine_chunks(), captured)
+                activities = set_column(activities, name, column)
         return replace(
             self._capture,
-            activities=self._fill_sizes(activities),
+            activities=activities,
             graph_nodes=pa.concat_tables([self._capture.graph_nodes, more]).combine_chunks(),
         )
-
-    def _fill_sizes(self, activities: pa.Table) -> pa.Table:
-        """Fill in grid, block and shared memory from the captured launch if the replay has none."""
-        if not (self._place != MISSING).any():
-            return activities
-        table = self._captures.launches
-        index = or_null(self._place)
-        for name in ("smem", *(f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz")):
-            captured = table.column(name).combine_chunks().take(index)
-            column = pc.coalesce(activities.column(name).combine_chunks(), captured)
-            activities = set_column(activities, name, column)
-        return activities
 
     def sentences(self) -> Iterator[str]:
         """Say what was inferred, and what was not found."""
@@ -434,14 +413,10 @@ class _Work:
                 f"model, batch size or run, or cut short; {left:,} {of_all} have no op"
             )
         elif left and not self._ambiguous:
-            yield (
-                f"{left:,} {of_all} fit no captured graph{self._sizes(lacking)}: they have no op"
-            )
-
-    def _sizes(self, lacking: Mask) -> str:
-        sizes = np.unique(self._replays.batch_size[self._replays.replay[lacking]])
-        listed = [str(size) for size in sizes.tolist() if size != MISSING]
-        return f" (batch size {', '.join(listed[:_MAX_LISTED])})" if listed else ""
+            sizes = np.unique(self._replays.batch_size[self._replays.replay[lacking]])
+            listed = [str(size) for size in sizes.tolist() if size != MISSING][:_MAX_LISTED]
+            of_sizes = f" (batch size {', '.join(listed)})" if listed else ""
+            yield f"{left:,} {of_all} fit no captured graph{of_sizes}: they have no op"
 
     def _files(self, recordings: Sequence[int] | set[int]) -> str:
         names = self._captures.recordings.column("file").to_pylist()

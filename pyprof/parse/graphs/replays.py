@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
-_AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
+AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
 _LOW_BITS = (1 << 32) - 1
 """Of a node's id: its number in its graph, by creation; the higher bits are the graph's."""
 
@@ -139,7 +139,7 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     launches = schema.CAPTURED_LAUNCHES.empty_table()
     if capture.graph_captures is not None:
         launches = capture.graph_captures.launches
-    both_tables = [table.select(["name", "kind", *_AXES]) for table in (activities, launches)]
+    both_tables = [table.select(["name", "kind", *AXES]) for table in (activities, launches)]
     table = pa.concat_tables(both_tables).unify_dictionaries()
     split_at = len(activities)
     full_name, function = _names(table)
@@ -184,6 +184,6 @@ def _plain(name: str) -> tuple[str, str]:
 
 def _sizes(table: pa.Table) -> Int64Array:
     """Number grids and blocks; MISSING if one is not known."""
-    columns = [ints(table.column(axis)) for axis in _AXES]
+    columns = [ints(table.column(axis)) for axis in AXES]
     known = np.logical_and.reduce([column != MISSING for column in columns])
     return np.where(known, number_combinations(*columns), MISSING)
