@@ -44,12 +44,9 @@ def complete_files(params: Iterable[click.Parameter]) -> None:
     for param in params:
         named = isinstance(param, click.Argument) or getattr(param, "metavar", None) in _FILES
         if named and param.type in (click.STRING, click.UNPROCESSED):
-            param._custom_shell_complete = _files  # noqa: SLF001 - else each param would have to pass it
-
-
-def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    del ctx, param
-    return [CompletionItem(incomplete, type="file")]
+            param._custom_shell_complete = (  # noqa: SLF001 - else each param would have to pass it
+                lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="file")]
+            )
 
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}

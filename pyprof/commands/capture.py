@@ -190,10 +190,7 @@ def _nsys(tool: str) -> str | None:
         return None
     nsys_path = machine.find_nsys()
     if tool == "nsys" and not machine.find_gpus():
-        note = (
-            "there is no GPU here, so nsys records ranges only; --tool torch times ops on the CPU"
-        )
-        say(note)
+        say("there is no GPU here, so nsys records ranges only; --tool torch times ops on the CPU")
     if nsys_path is None and tool == "nsys":
         raise PyprofError(
             "nsys is neither on PATH nor in the usual places; install nsight-systems from NVIDIA, "

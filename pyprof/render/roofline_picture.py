@@ -20,7 +20,7 @@ from pyprof.render.text.formatting import percent
 from pyprof.render.text.layout.text_width import cut_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
@@ -235,7 +235,11 @@ def labels(
     `radii` of the points, the mean width of a `letter` and the height of a `line` of text are in
     the frame's unit.
     """
-    taken = [box for roof in roofs for box in _line(on, roof)]
+    taken = []
+    clear_x = np.geomspace(*on.x, int(on.width / _APART))
+    for roof in roofs:
+        at = np.stack(on.place(clear_x, height_of(roof, clear_x)), axis=1)
+        taken += [Box(x, y, x, y) for x, y in at.tolist()]
     for point, radius in zip(points, radii, strict=True):
         x, y = map(float, on.place(point.intensity, point.flops_per_s / TERA))
         taken.append(Box(x - radius, y - radius, x + radius, y + radius))
@@ -254,12 +258,6 @@ def labels(
         x = box.left if align == "left" else box.right
         placed.append(Label(text, *on.value(x, box.bottom if above else box.top), align, above))
     return placed
-
-
-def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
-    x = np.geomspace(*on.x, int(on.width / _APART))
-    for left, bottom in np.stack(on.place(x, height_of(roof, x)), axis=1).tolist():
-        yield Box(left, bottom, left, bottom)
 
 
 def _flat_positions(

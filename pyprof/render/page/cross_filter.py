@@ -16,7 +16,7 @@ from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.formatting import part_name, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -34,20 +34,15 @@ class FilterData:
         self._all = facts.sort_by(order)
         self._facts = self._all.slice(0, _MAX_FACTS)
         self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in ATTRIBUTES}
-        self._columns = {name: self._number_texts(name) for name in ATTRIBUTES if name != "stack"}
-        self._lines_of = [self._frames(stack) for stack in self._facts.column("stack").to_pylist()]
+        texts = {name: self._facts.column(name).to_pylist() for name in ATTRIBUTES}
+        stacks = [stack.split(STACK_SEPARATOR) if stack else [] for stack in texts.pop("stack")]
+        self._columns = {name: self._number_texts(name, column) for name, column in texts.items()}
+        # a line is the same, whether it calls or launches
+        self._lines_of = [self._number_texts("line", lines) for lines in stacks]
 
-    def _number_texts(self, name: str) -> list[int]:
+    def _number_texts(self, name: str, texts: Iterable[str | None]) -> list[int]:
         numbers = self._numbers[name]
-        return [
-            numbers.setdefault(text, len(numbers) - 1)
-            for text in self._facts.column(name).to_pylist()
-        ]
-
-    def _frames(self, stack: str | None) -> list[int]:
-        numbers = self._numbers["line"]  # a line is the same, whether it calls or launches
-        lines = stack.split(STACK_SEPARATOR) if stack else []
-        return [numbers.setdefault(line, len(numbers) - 1) for line in lines]
+        return [numbers.setdefault(text, len(numbers) - 1) for text in texts]
 
     def key(self, **texts: str | None) -> str | None:
         """Write the selection of a table's row: `op=3 dir=-1`; None if no fact can have it."""

@@ -22,7 +22,7 @@ from pyprof.render.roofline_legend import BOUNDS, UNKNOWN_BOUND, rates
 from pyprof.render.text.formatting import percent, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.answers.page.report_answer import (
         DeviceLanes,
@@ -115,7 +115,12 @@ def icicle(
 
 def strip(strips: Strips) -> Mapping[str, Any]:
     """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
-    names = [*_number_repeated(device_name(device) for device, _ in strips.rows)]
+    names: list[str] = []
+    times: Counter[str] = Counter()
+    for device, _ in strips.rows:  # names occur again for two processes of one rank
+        name = device_name(device)
+        times[name] += 1
+        names.append(name if times[name] == 1 else f"{name} ({times[name]})")
     labels = [
         f"{name}: {_row_name(row)}" if len(names) > 1 else _row_name(row)
         for name, (_, rows) in zip(names, strips.rows, strict=True)
@@ -137,14 +142,6 @@ def strip(strips: Strips) -> Mapping[str, Any]:
         "work": [KINDS_OF_WORK[index] for index in kind.tolist()],
         "colours": WORK,
     }
-
-
-def _number_repeated(names: Iterable[str]) -> Iterator[str]:
-    """Number the names that occur again, such as of two processes of one rank."""
-    times: Counter[str] = Counter()
-    for name in names:
-        times[name] += 1
-        yield name if times[name] == 1 else f"{name} ({times[name]})"
 
 
 def _row_name(row: StripRow) -> str:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pyprof.answers.memory_answer import (
         DeviceMemory,
-        HeldBlock,
         HeldMemory,
         HeldStack,
         Memory,
@@ -209,29 +208,22 @@ def _parts(device: DeviceMemory, group: HeldMemory, frame: _Frame, key: Key) -> 
     sizes = [*(block.bytes for block in blocks), *([rest] if rest > 0 else [])]
     frames = divided(sizes, frame)
     for part, block in zip(frames, blocks, strict=False):
-        tip = _tip(category, block)
         line = None if block.line is None else short_line(block.line)
         name = " ".join(filter(None, (block.op, line))) or category
-        yield _Part(part, colour, name, size(block.bytes), tip, _key(block, key))
+        age = None if block.age_ns is None else f"{duration(block.age_ns)} before the peak"
+        about = {
+            "category": category, "size": size(block.bytes), "op": block.op, "layer": block.layer,
+            "line": line, "because": block.evidence, "allocated": age or "before the recording",
+        }  # fmt: skip
+        tip = [(what, value) for what, value in about.items() if value]
+        # a click selects what shares the block's line, else what shares its op
+        selected = None if block.line is None else key(stack=block.line)
+        if not selected and block.op is not None:
+            selected = key(op=block.op)
+        yield _Part(part, colour, name, size(block.bytes), tip, selected)
     if rest > 0:
         tip = [("category", category), ("size", f"{size(rest)} in smaller blocks")]
         yield _Part(frames[-1], colour, f"{category}, smaller blocks", size(rest), tip, None)
-
-
-def _key(block: HeldBlock, key: Key) -> str | None:
-    """Select what shares the block's line, else what shares its op."""
-    by_line = None if block.line is None else key(stack=block.line)
-    return by_line if by_line or block.op is None else key(op=block.op)
-
-
-def _tip(category: str, block: HeldBlock) -> list[tuple[str, str]]:
-    age = None if block.age_ns is None else f"{duration(block.age_ns)} before the peak"
-    line = None if block.line is None else short_line(block.line)
-    named = {
-        "category": category, "size": size(block.bytes), "op": block.op, "layer": block.layer,
-        "line": line, "because": block.evidence, "allocated": age or "before the recording",
-    }  # fmt: skip
-    return [(name, value) for name, value in named.items() if value]
 
 
 def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
@@ -13,9 +14,9 @@ from pyprof.render.text.formatting import count, heading, layout_table, percent,
 from pyprof.render.text.layout.text_width import cut_middle, cut_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.answers.diff_answer import Change, Diff, Measure, Stage
+    from pyprof.answers.diff_answer import Change, Diff, Stage
 
 _LABELS = {
     "time_ns": "{} time, summed",
@@ -67,42 +68,29 @@ def metrics(diff: Diff) -> Iterator[tuple[str, ...]]:
     for name, metric in diff.metrics.items():
         if {metric.a, metric.b} <= ({None, 0} if name == "exposed_ns" else {None}):
             continue
-        unit = name.rpartition("_")[2]
-        a, b, delta = (_format_metric(value, unit) for value in (metric.a, metric.b, metric.change))
-        yield (
-            _label(name, metric, diff.processor),
-            a,
-            b,
-            _with_sign(delta, metric.change),
-            change(metric.change_share),
-            *_interval(metric),
-        )
+        rows = "ops" if diff.processor == CPU else "kernels and copies"
+        label = _LABELS[name].format(diff.processor, rows=rows)
+        if metric.change is None and None not in (metric.a, metric.b):
+            label = label.replace("where known", "of other rows")
+        form = _FORMATS.get(name.rpartition("_")[2], count)
+        a, b, delta = map(form, (metric.a, metric.b, metric.change))
+        half = doubt = ""
+        if metric.low is not None and metric.high is not None:
+            width = metric.high - metric.low
+            half = percent(width / 2 / metric.a) if metric.a else ""
+            doubt = "" if metric.significant or not width else _NOT_SIGNIFICANT
+        signed = _with_sign(delta, metric.change)
+        yield label, a, b, signed, change(metric.change_share), half, doubt
 
 
-def _label(name: str, metric: Measure, processor: str) -> str:
-    rows = "ops" if processor == CPU else "kernels and copies"
-    label = _LABELS[name].format(processor, rows=rows)
-    compared = metric.change is not None or None in (metric.a, metric.b)
-    return label if compared else label.replace("where known", "of other rows")
-
-
-def _interval(metric: Measure) -> tuple[str, str]:
-    if metric.low is None or metric.high is None:
-        return "", ""
-    width = metric.high - metric.low
-    half = percent(width / 2 / metric.a) if metric.a else ""
-    return half, "" if metric.significant or not width else _NOT_SIGNIFICANT
-
-
-def _format_metric(value: float | None, unit: str) -> str:
-    if unit == "ns":
-        return duration(value)
-    if unit == "percent":
-        return number(value)
-    return amount(value, _UNITS[unit]) if unit in _UNITS else count(value)
-
-
-_UNITS = {"flops": "FLOP", "bytes": "B", "j": "J", "hz": "Hz"}
+_FORMATS: Mapping[str, Callable[[float | None], str]] = {
+    "ns": duration,
+    "percent": number,
+    "flops": partial(amount, unit="FLOP"),
+    "bytes": partial(amount, unit="B"),
+    "j": partial(amount, unit="J"),
+    "hz": partial(amount, unit="Hz"),
+}
 
 
 def _with_sign(text: str, value: float | None) -> str:
@@ -186,18 +174,15 @@ def diff_lines(diff: Diff, limit: int | None) -> Iterator[str]:
         yield ""
     yield heading("largest changes")
     keys = len(diff.matched_by)
+    cuts = {
+        index: cut_start if key == "line" else cut_middle
+        for index, key in enumerate(diff.matched_by)
+    }
     rows = [
-        (
-            *(
-                _cutter(key)(text, _KEY_WIDTH)
-                for key, text in zip(diff.matched_by, row, strict=False)
-            ),
-            *row[keys:],
-        )
+        [*(cut(row[index], _KEY_WIDTH) for index, cut in cuts.items()), *row[keys:]]
         for row in changes(diff, limit)
     ]
     if rows:
-        cuts = {index: _cutter(key) for index, key in enumerate(diff.matched_by)}
         yield from layout_table(rows, header(diff), range(keys + 1), cuts)
     else:
         yield _why_no_change(diff)
@@ -235,10 +220,6 @@ def notes(diff: Diff, limit: int | None) -> Iterator[str]:
                 yield f"{name}: {cause}"
     if unclear := diff.unclear_count:
         yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
-
-
-def _cutter(key: str) -> Callable[[str, int], str]:
-    return cut_start if key == "line" else cut_middle
 
 
 def markdown_text(diff: Diff, limit: int | None) -> str:

@@ -10,7 +10,7 @@ from pyprof.answers.gains import gain_of, worth_a_look
 from pyprof.quantities import DASH, number
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, memory_brief, summary_text
-from pyprof.render.text.formatting import part_name, percent
+from pyprof.render.text.formatting import part_name, percent, short_line
 from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 
 if TYPE_CHECKING:
@@ -167,7 +167,13 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
         _Column("Eff(%)", lambda op: percent(op.efficiency), 2),
         _Column("Bound", lambda op: op.bound or DASH, 4, left=True),
         _Column("TC", lambda op: op.tc or DASH, 6, left=True),
-        _Column("Line", _place, 1, cut_start, left=True),
+        _Column(
+            "Line",
+            lambda op: short_line(op.line) if op.line or not op.range else f"in {op.range}",
+            1,
+            cut_start,
+            left=True,
+        ),
     )
 
 
@@ -180,12 +186,6 @@ def _name(op: OpTime, *, one_way: bool) -> str:
     if op.op is None:
         return _VERSION.sub("cub::", op.kernel)
     return f"{op.op} (copy)" if one_way and op.dir == "copy" else op.op
-
-
-def _place(op: OpTime) -> str:
-    if op.line:
-        return formatting.short_line(op.line)
-    return f"in {op.range}" if op.range else DASH
 
 
 _MIN_TEXT = 24
@@ -205,11 +205,17 @@ def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
         if sum(_min_width(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:
             break
         columns = [pair for pair in columns if pair[0].rank != worst]
-    shown = [*_cut_texts(columns, width)]
-    rows = [*zip(*(texts for _, texts in shown), strict=True)]
-    left = [index for index, (each, _) in enumerate(shown) if each.left]
-    titles = [each.title for each, _ in shown]
-    yield from formatting.headed(formatting.table(rows, titles, left))
+    # texts are cut until the table fits, if possible, the longest first; no number is
+    wide = [_natural_width(pair) for pair in columns]
+    narrowest = {index: _min_width(pair) for index, pair in enumerate(columns) if pair[0].cut}
+    sizes = formatting.narrowed(wide, narrowest, sum(wide) + 2 * len(wide) - 2 - width)
+    shown = [
+        [each.cut(text, size) for text in texts] if each.cut else texts
+        for (each, texts), size in zip(columns, sizes, strict=True)
+    ]
+    left = [index for index, (each, _) in enumerate(columns) if each.left]
+    titles = [each.title for each, _ in columns]
+    yield from formatting.headed(formatting.table(zip(*shown, strict=True), titles, left))
     for note in summary_text.below_ops(answer, top):
         yield from formatting.wrapped(note)
 
@@ -223,14 +229,3 @@ def _natural_width(pair: _Shown) -> int:
 
 def _min_width(pair: _Shown, text: int = _MIN_TEXT) -> int:
     return min(_natural_width(pair), text) if pair[0].cut else _natural_width(pair)
-
-
-def _cut_texts(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:
-    """Cut texts until the table fits, if possible, the longest first; no number is cut."""
-    wide = [_natural_width(pair) for pair in columns]
-    over = sum(wide) + 2 * len(wide) - 2 - width
-    least = {index: _min_width(pair) for index, pair in enumerate(columns) if pair[0].cut}
-    sizes = formatting.narrowed(wide, least, over)
-    for (column, texts), size in zip(columns, sizes, strict=True):
-        cut = column.cut
-        yield column, texts if cut is None else [cut(text, size) for text in texts]

@@ -11,7 +11,7 @@ from pyprof.render.text.memory_text import name_of, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.answers.memory_answer import DeviceMemoryChange, HeldChange, MemoryDiff
+    from pyprof.answers.memory_answer import HeldChange, MemoryDiff
     from pyprof.answers.summary_answer import MemoryPeak
 
 _MAX_CATEGORIES, _MAX_LINES = 7, 3
@@ -55,21 +55,17 @@ def comparison(answer: MemoryDiff, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
     sections: list[Iterable[str]] = []
     for device in answer.devices:
-        sections.append(_totals(device))
+        rows = [
+            (_TITLES[name], size(one.a_bytes), size(one.b_bytes), _with_sign(one.change_bytes))
+            for name, one in device.metrics.items()
+        ]
+        totals = formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
+        sections.append([formatting.heading(f"Memory of {device.b_device}, A and B"), *totals])
         sections += (_changes(key, device.by[key], top) for key in _KEYS)
     for name, devices in (("A", answer.only_a), ("B", answer.only_b)):
         if devices:
             sections.append(formatting.wrapped(f"Only in {name}: {', '.join(devices)}"))
     return formatting.separated(sections)
-
-
-def _totals(device: DeviceMemoryChange) -> Iterator[str]:
-    yield formatting.heading(f"Memory of {device.b_device}, A and B")
-    rows = [
-        (_TITLES[name], size(level.a_bytes), size(level.b_bytes), _with_sign(level.change_bytes))
-        for name, level in device.metrics.items()
-    ]
-    yield from formatting.layout_table(rows, ("", "A", "B", "Change"), (0,))
 
 
 def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:

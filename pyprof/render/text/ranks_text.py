@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyprof.answers.ranks_answer import (
-        AxisUse,
         CollectiveKey,
         LateCost,
         Ranks,
@@ -40,7 +39,7 @@ def in_words(job: Ranks) -> Iterator[str]:
         *_waiting_outside_of_steps(job),
     ]
     findings.sort(key=lambda entry: -entry[0])
-    lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
+    lines = [*(line for _, lines in findings for line in lines), *_unevenness(job)]
     lines += _waiting_for_absent(job)
     yield from lines or [_ALONE if job.rank_count == 1 else _NOTHING]
 
@@ -61,22 +60,15 @@ def _stragglers(job: Ranks) -> Iterator[tuple[float, list[str]]]:
         return
     first = slow[0]
     sentence = f"Rank {first.rank} {_ROLES[first.role]}: {'; '.join(_evidence(job, first))}."
+    if len(slow) > 1:
+        sentence = _describe_stragglers(job, slow)
+    one = next(each for each in job.ranks if each.rank == first.rank)
+    compare = f"pyprof summary {one.source} with that of another rank, or use pyprof diff."
+    if sum(each.source == one.source for each in job.ranks) > 1:
+        summary = f"pyprof summary --where device={one.device} {one.source}"
+        compare = f"{summary} with that of another rank's device."
     cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / job.peer_count
-    yield (
-        cost,
-        [
-            _describe_stragglers(job, slow) if len(slow) > 1 else sentence,
-            f"  {_how_to_compare(job, first.rank)}",
-        ],
-    )
-
-
-def _how_to_compare(job: Ranks, rank: int) -> str:
-    one = next(each for each in job.ranks if each.rank == rank)
-    if sum(each.source == one.source for each in job.ranks) == 1:
-        return f"Compare pyprof summary {one.source} with that of another rank, or use pyprof diff."
-    summary = f"pyprof summary --where device={one.device} {one.source}"
-    return f"Compare {summary} with that of another rank's device."
+    yield cost, [sentence, f"  Compare {compare}"]
 
 
 def _waiting_outside_of_steps(job: Ranks) -> Iterator[tuple[float, list[str]]]:
@@ -188,8 +180,12 @@ def format_kind(key: CollectiveKey | LateCost) -> str:
     return f"{key.kind or 'collective'}{size}"
 
 
-def _roles(job: Ranks) -> Iterator[str]:
-    """Name the stage with the largest bubble, and the rank whose experts receive most."""
+def _unevenness(job: Ranks) -> Iterator[str]:
+    """Name the uneven layer, the stage with the largest bubble, and the busiest experts' rank."""
+    for one in [one for one in job.layers if one.uneven][:1]:
+        over = (one.imbalance or 1) - 1
+        yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
+               f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip
     if (bubble := job.bubble) is not None:
         remedy = "more micro-batches reduce that"
         if bubble.busiest is not None:
@@ -205,13 +201,6 @@ def _roles(job: Ranks) -> Iterator[str]:
         if axis.uneven:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
-
-
-def _layer(job: Ranks) -> Iterator[str]:
-    for one in [one for one in job.layers if one.uneven][:1]:
-        over = (one.imbalance or 1) - 1
-        yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
-               f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip
 
 
 _LAYER_WIDTH = 48
@@ -270,7 +259,9 @@ def straggler_lines(job: Ranks, top: int) -> Iterator[str]:
     if not costly:
         return
     top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
-    worst, mostly = _worst_steps(job), _name_costliest(job)
+    worst, mostly = _worst_steps(job), {}
+    for one in reversed(job.late):  # the most expensive kind of collective is the first
+        mostly[one.rank] = f"{format_kind(one)}, {len(one.members.split())} ranks"
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
               "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
     rows = [
@@ -307,38 +298,28 @@ def _worst_steps(job: Ranks) -> dict[int, str]:
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
 
 
-def _name_costliest(job: Ranks) -> dict[int, str]:
-    """Name the kind of collective at which each rank cost most, the most expensive first."""
-    named: dict[int, str] = {}
-    for one in job.late:
-        if one.rank not in named:
-            named[one.rank] = f"{format_kind(one)}, {len(one.members.split())} ranks"
-    return named
-
-
 def parallelism(job: Ranks, top: int) -> Iterator[str]:
     """Tabulate what process groups are used for, as far as that is known."""
     if not any(axis.role for axis in job.parallelism):
         return
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
               "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
-    yield from _table([_axis(axis) for axis in job.parallelism[:top]], header, (0, 1))
-    yield "Calls and times are means per rank. Exposed: while nothing was computed."
-
-
-def _axis(axis: AxisUse) -> list[str]:
-    hidden = 1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None
-    return [
-        axis.role or DASH,
-        axis.evidence or DASH,
-        str(axis.groups),
-        str(axis.ranks),
-        count(axis.calls),
-        milliseconds(axis.communication_ns),
-        milliseconds(axis.exposed_ns),
-        percent(hidden),
-        DASH if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
+    rows = [
+        [
+            axis.role or DASH,
+            axis.evidence or DASH,
+            str(axis.groups),
+            str(axis.ranks),
+            count(axis.calls),
+            milliseconds(axis.communication_ns),
+            milliseconds(axis.exposed_ns),
+            percent(1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None),
+            DASH if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
+        ]
+        for axis in job.parallelism[:top]
     ]
+    yield from _table(rows, header, (0, 1))
+    yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 
 def collectives(job: Ranks, top: int) -> Iterator[str]:

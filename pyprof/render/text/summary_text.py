@@ -268,14 +268,10 @@ def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     if max(map(len, lines)) <= formatting.width():
         return lines
     lines = formatting.table([row[:-1] for row in rows], header, left)
-    explained = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
-    fits = max(map(len, lines)) <= formatting.width()
-    if not fits:
+    if max(map(len, lines)) > formatting.width():
         return None
-    return [
-        *lines,
-        *(line for text in explained for line in formatting.wrapped(text, "  ", "    ")),
-    ]
+    explained = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
+    return [*lines, *(x for text in explained for x in formatting.wrapped(text, "  ", "    "))]
 
 
 def _gpus_down(devices: Sequence[DeviceUse]) -> list[str]:

@@ -11,7 +11,7 @@ from pyprof.render.text import try_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.answers.try_answer import TimeRatio, TriedChange, Try
+    from pyprof.answers.try_answer import TimeRatio
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Tried", 12
@@ -33,27 +33,22 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "baseline": without_folders(try_text.baseline_sentence(answer)),
         "complete": answer.complete,
         "header": try_text.HEADER,
-        "changes": [_change(each, answer, extent) for each in answer.changes],
+        "changes": [
+            {
+                "cells": [*map(without_folders, try_text.row(each, answer.baseline))],
+                "bar": _bar(each.time_ratio, extent) if each.time_ratio else None,
+                "sentences": [*map(without_folders, try_text.sentences(each, answer.baseline))],
+                "code": without_folders(each.code),
+            }
+            for each in answer.changes
+        ],
         "texts": try_text.TEXTS,
-    }
-
-
-def _change(change: TriedChange, answer: Try, extent: float) -> Mapping[str, Any]:
-    lines = try_text.sentences(change, answer.baseline)
-    return {
-        "cells": [*map(without_folders, try_text.row(change, answer.baseline))],
-        "bar": _bar(change.time_ratio, extent) if change.time_ratio else None,
-        "sentences": [*map(without_folders, lines)],
-        "code": without_folders(change.code),
     }
 
 
 def _bar(ratio: TimeRatio, extent: float) -> Mapping[str, float]:
     """Return where the interval begins, how long it is, and its middle, in % of the axis."""
-    low, mid, high = (_place(value, extent) for value in (ratio.low, ratio.mid, ratio.high))
+    ends = (ratio.low, ratio.mid, ratio.high)
+    logs = (math.log(end) if end > 0 else -extent for end in ends)
+    low, mid, high = (round(50 + 50 * min(max(log / extent, -1.0), 1.0), 1) for log in logs)
     return {"low": low, "length": high - low, "mid": mid}
-
-
-def _place(ratio: float, extent: float) -> float:
-    log = math.log(ratio) if ratio > 0 else -extent
-    return round(50 + 50 * min(max(log / extent, -1.0), 1.0), 1)

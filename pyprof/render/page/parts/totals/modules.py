@@ -174,13 +174,6 @@ def layer_keys(boxes: Sequence[IcicleBox], selectable: FilterData) -> list[str |
         dots = (index for index, letter in enumerate(layer) if letter == ".")
         for end in (*islice(dots, _MAX_PARTS), len(layer)):
             within.setdefault(layer[:end], []).append(str(number))
-    return [_layer_key(box, within) for box in boxes]
-
-
-def _layer_key(box: IcicleBox, within: Mapping[str, Sequence[str]]) -> str | None:
-    if not box.names:
-        return ""  # all
-    if box.names == (NO_LAYER,):
-        return "layer=-1"
-    numbers = within.get(box.path)
-    return f"layer={','.join(numbers)}" if numbers else None
+    keys = {path: f"layer={','.join(numbers)}" for path, numbers in within.items()}
+    special = {(): "", (NO_LAYER,): "layer=-1"}  # all, and what is outside of layers
+    return [special.get(box.names, keys.get(box.path)) for box in boxes]

@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
     from pyprof.answers.summary_answer import OpTime
     from pyprof.render.page.parts import Page
-    from pyprof.render.page.tables import Cell, Column
+    from pyprof.render.page.tables import Column
 
 TITLE, ORDER = "Ops", 7
 _MAX_ROWS = 500
-
-
-def _place(op: OpTime) -> Cell:
-    place = short_line(op.line) if op.line or not op.range else f"in {op.range}"
-    return text(place, css_class=PATH)
 
 
 _COLUMNS: tuple[Column[OpTime], ...] = (
@@ -41,7 +36,8 @@ _COLUMNS: tuple[Column[OpTime], ...] = (
     (of_numbers("time", "time", "ns"), lambda op: time(op.time_ns)),
     (of_numbers("share", "share", "%"), lambda op: share(op.share)),  # a phone shows these three
     (of_texts("direction", "dir"), lambda op: text(part_name(op.dir), css_class=WORD)),
-    (of_texts("line"), _place),
+    (of_texts("line"), lambda op: text(
+        short_line(op.line) if op.line or not op.range else f"in {op.range}", css_class=PATH)),
     (of_numbers("calls"), lambda op: amount(op.calls)),
     (of_numbers("kernels"), lambda op: amount(op.kernels)),
     (of_numbers("TFLOP/s", "tflops"), lambda op: rate(op.flops_per_s, 1e12)),
@@ -49,7 +45,7 @@ _COLUMNS: tuple[Column[OpTime], ...] = (
     (of_numbers("efficiency", "eff", "%"), lambda op: share(op.efficiency)),
     (of_texts("bound"), lambda op: text(op.bound, css_class=WORD)),
     (TENSOR_CORES, lambda op: tensor_cores(op.tc)),
-)
+)  # fmt: skip
 
 
 def section(page: Page) -> Mapping[str, Any]:
