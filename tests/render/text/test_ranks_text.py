@@ -99,73 +99,62 @@ def _reduces(
     ]  # fmt: skip
 
 
+def _delayed(rows: Sequence[Collective], late_ms: dict[tuple[int, int], float]) -> list[Collective]:
+    """Let ranks come late to the collectives of a step, by (step, rank); all leave 9 ms later."""
+    return [
+        replace(each, at=(each.at[0] + int(late_ms.get((each.step or 0, each.rank), 0) * MS),
+                          each.at[1] + 9 * MS))
+        for each in rows
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("late", "expected"),
+    ("own", "late_ms", "begins", "also"),
     [
-        ({(1, 1): 9}, "Rank 1 stalls, in 1 step of 3: the others waited"),
-        ({(1, 1): 9, (2, 0): 9}, "Ranks 0 and 1 stall in turn, in 2 steps of 3: the others waited"),
-        ({(0, 1): 9}, "No rank"),  # its recording began late
-        ({(1, 1): 0.1}, "No rank"),
+        (8, {(1, 1): 9}, "Rank 1 stalls, in 1 step of 3: the others waited", "summary --steps 1 "),
+        (8, {(1, 1): 9, (2, 0): 9}, "Ranks 0 and 1 stall in turn, in 2 steps of 3: the others", ""),
+        (8, {(0, 1): 9}, "No rank", ""),  # its recording began late
+        (8, {(1, 1): 0.1}, "No rank", ""),
+        # two steps are most, but fewer than the three of four that make a straggler
+        (8, {(1, 1): 9, (2, 1): 9}, "Rank 1 stalls, in 2 steps of 3",
+         "; no rank works longer in three of four steps."),
+        # one that works a little longer does not hide that another stalls
+        (9, {(1, 1): 9}, "Rank 1 stalls, in 1 step of 3", "Rank 3 works longest"),
+        # unless that is late in most steps: it may have waited for the first elsewhere
+        (9, {(1, 1): 9, (2, 1): 9}, "Rank 3 works longest", ""),
     ],
-)
+)  # fmt: skip
 def test_a_rank_that_is_late_in_some_steps_stalls(
-    late: dict[tuple[int | None, int], float], expected: str
+    own: float, late_ms: dict[tuple[int, int], float], begins: str, also: str
 ) -> None:
     """Such as by its loader: its median step is as long as that of others, but they wait."""
-    rows = [
-        replace(
-            each,
-            at=(each.at[0] + int(late.get((each.step, each.rank), 0) * MS), each.at[1] + 9 * MS),
-        )
-        for each in _reduces({}, range(4))
-    ]
-    said = _text([8, 8, 8, 8], {}, rows=rows)
-    assert said.startswith(expected), said
-    assert ("pyprof summary --steps" in said) == ("stall" in expected)
+    said = _text([8, 8, 8, own], {}, rows=_delayed(_reduces({}, range(4)), late_ms))
+    assert said.startswith(begins), said
+    assert also in said
+    assert ("pyprof summary --steps" in said) == ("stall" in begins)
+    assert ("no rank works longer" in said) == ("stall" in begins and own == 8)
 
 
-def test_a_rank_that_stalls_in_most_steps_is_not_said_to_be_as_fast() -> None:
-    """Two steps of three are most, but fewer than the three of four that make a straggler."""
-    rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step != 0),
-                              each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
-    said = _text([8, 8, 8, 8], {}, rows=rows)
-    assert said.startswith("Rank 1 stalls, in 2 steps of 3")
-    assert "; no rank works longer in three of four steps." in said
-
-
-@pytest.mark.parametrize("stalled", [(1,), (1, 2)])
-def test_a_rank_that_works_a_little_longer_does_not_hide_that_another_stalls(
-    stalled: tuple[int, ...],
+@pytest.mark.parametrize(
+    ("own", "late", "begins"),
+    [(9, (0, 1), "Rank 0 is the straggler"), (8, (1, 3), "Rank 3 stalls, in 1 step of 3")],
+    ids=["the slowest", "one that stalls"],
+)
+def test_a_rank_that_waited_for_another_does_not_stall(
+    own: float, late: tuple[int, int], begins: str
 ) -> None:
-    """Unless the other is late in most steps: it may then have waited for this one elsewhere."""
-    rows = [replace(each, at=(each.at[0] + 9 * MS * (each.rank == 1 and each.step in stalled),
-                              each.at[1] + 9 * MS)) for each in _reduces({}, range(4))]  # fmt: skip
-    said = _text([8, 8, 8, 9], {}, rows=rows)
-    assert "Rank 3 works longest" in said
-    assert said.startswith("Rank 1 stalls, in 1 step of 3") == (len(stalled) == 1)
-    assert "no rank works longer" not in said
-
-
-def test_a_rank_that_waits_for_the_slowest_does_not_stall() -> None:
-    """Rank 1 comes last to a group of three, since it waited for rank 0 in another."""
+    """Rank 1 comes last to a group since it waited in its other, as in tensor parallelism."""
+    groups = zip(late, ((0, 1), (1, 2, 3)), ("0, 1", "1, 2, 3"), strict=True)
     rows = [
-        *_reduces({0: 9000}, (0, 1), "0", "0, 1"),
-        *_reduces({1: 9000}, (1, 2, 3), "1", "1, 2, 3"),
+        each
+        if each.step == 1
+        else replace(each, at=(each.at[0] // (10 * MS) * 10 * MS, each.at[1]))
+        for number, (rank, ranks, members) in enumerate(groups)
+        for each in _reduces({rank: 9000}, ranks, str(number), members)
     ]
-    rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
-                              each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
-    assert "stall" not in _text([9, 8, 8, 8], {}, rows=rows)
-
-
-def test_a_rank_that_waits_for_one_that_stalls_does_not_stall() -> None:
-    """Rank 1, of another group with rank 0, waits for rank 3, as in tensor and data parallelism."""
-    rows = [
-        *_reduces({1: 9000}, (0, 1), "0", "0, 1"),
-        *_reduces({3: 9000}, (1, 2, 3), "1", "1, 2, 3"),
-    ]
-    rows = [replace(each, at=(each.at[0] if each.step == 1 else each.at[0] // MS // 10 * 10 * MS,
-                              each.at[1] + 9 * MS)) for each in rows]  # fmt: skip
-    assert _text([8, 8, 8, 8], {}, rows=rows).startswith("Rank 3 stalls, in 1 step of 3")
+    said = _text([own, 8, 8, 8], {}, rows=_delayed(rows, {}))
+    assert said.startswith(begins)
+    assert "Rank 1 stalls" not in said
 
 
 @pytest.mark.parametrize(
