@@ -15,7 +15,6 @@ import re
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -23,9 +22,6 @@ from pyprof import commands
 from pyprof.cli.command import Group
 from pyprof.process import program_end
 from pyprof.version import __version__
-
-if TYPE_CHECKING:
-    from importlib.abc import Loader
 
 _HEAD = 4096
 """The first bytes of a file, enough to recognise a memory snapshot."""
@@ -53,13 +49,9 @@ def run(name: str, called: str) -> None:
 
 def module_spec(fullname: str) -> ModuleSpec | None:
     """Return a spec for `pyprof.COMMAND`; None if there is no such command."""
-    if _command_name(fullname) not in names():
+    name = fullname.partition(".")[2].replace("_", "-")
+    if name not in names():
         return None
-    return ModuleSpec(fullname, _loader(), origin=__file__)
-
-
-def _loader() -> Loader:
-    """Return the loader of a command's module, which does nothing unless run."""
     from importlib.abc import InspectLoader  # noqa: PLC0415 - takes long for a help text
 
     class CommandModule(InspectLoader):
@@ -71,18 +63,14 @@ def _loader() -> Loader:
             return (
                 "if __name__ == '__main__':\n"
                 "    from pyprof.__main__ import run\n"
-                f"    run({_command_name(fullname)!r}, 'python -m {fullname}')\n"
+                f"    run({name!r}, 'python -m {fullname}')\n"
                 "else:\n"
                 "    import sys, pyprof\n"
-                f"    public = getattr(pyprof, {_command_name(fullname)!r}, None)\n"
+                f"    public = getattr(pyprof, {name!r}, None)\n"
                 "    sys.modules[__name__] = public or sys.modules[__name__]\n"
             )
 
-    return CommandModule()
-
-
-def _command_name(fullname: str) -> str:
-    return fullname.partition(".")[2].replace("_", "-")
+    return ModuleSpec(fullname, CommandModule(), origin=__file__)
 
 
 class _Commands(Group):
