@@ -76,5 +76,5 @@ def offsets(texts: pa.StringArray) -> IntArray:
 
 def from_buffers(bounds: IntArray, data: pa.Buffer | None) -> pa.StringArray:
     """Build texts from their bytes and the bounds of each."""
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds, np.int32)), data]
-    return pa.StringArray.from_buffers(len(bounds) - 1, *buffers[1:])
+    ends = pa.py_buffer(np.ascontiguousarray(bounds, np.int32))
+    return pa.StringArray.from_buffers(len(bounds) - 1, ends, data)

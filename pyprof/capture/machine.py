@@ -134,7 +134,11 @@ def findings() -> Iterator[Finding]:
     cuda = yield from _torch()
     gpus = find_gpus()
     if not gpus and has_amd_gpu():
-        yield _rocprofv3()
+        if path := find_rocprofv3():
+            yield Finding(State.GOOD, f"an AMD GPU, and rocprofv3 at {path}")
+        else:
+            text = "an AMD GPU, but rocprofv3 is not installed: captures use torch.profiler"
+            yield Finding(State.NOTE, text, "install rocprofiler-sdk of ROCm 7")
     else:
         yield from _gpus(gpus, cuda)
         yield from _nsys(gpus, cuda)
@@ -206,14 +210,6 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
             f"under nsys {release}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         )
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
-
-
-def _rocprofv3() -> Finding:
-    path = find_rocprofv3()
-    if path is None:
-        text = "an AMD GPU, but rocprofv3 is not installed: captures use torch.profiler"
-        return Finding(State.NOTE, text, "install rocprofiler-sdk of ROCm 7")
-    return Finding(State.GOOD, f"an AMD GPU, and rocprofv3 at {path}")
 
 
 def _importer_is_found(nsys: str) -> bool:

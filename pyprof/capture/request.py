@@ -16,7 +16,7 @@ from pyprof.errors import PyprofError
 from pyprof.process import overwrite_guard, stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from pyprof.capture.script import Target
     from pyprof.instrument.ranges.capture_range import Schedule
@@ -81,22 +81,18 @@ def mentions_range(source: str) -> bool:
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return False
-    homes = dict(pair for node in ast.walk(tree) for pair in _imported_names(node))
+    homes: dict[str, str] = {}  # full names, by the names that imports bind
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            homes |= {each.asname: each.name for each in node.names if each.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            homes |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     return any(
         name in _RANGES or name.startswith(_TRAINERS) or name.rpartition(".")[2] == _RUNTIME
         for node in ast.walk(tree)
         if isinstance(node, (ast.Name, ast.Attribute))
         for name in [_full_name(node, homes)]
     )
-
-
-def _imported_names(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that an import binds, with their full names."""
-    if isinstance(node, ast.Import):
-        yield from ((each.asname, each.name) for each in node.names if each.asname)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        for each in node.names:
-            yield each.asname or each.name, f"{node.module}.{each.name}"
 
 
 def _full_name(node: ast.expr, homes: Mapping[str, str]) -> str:

@@ -125,7 +125,16 @@ class Recorder:
             may_fail = self._replaceable or self._after_another
             stacks = self._stacks and (STACKS_FROM_ANYWHERE or not may_fail)
             self.lacks_stacks |= self._stacks and not stacks
-            self._profiler = _profiler(stacks=stacks, memory=self._memory)
+            activities = [ProfilerActivity.CPU]
+            if torch.cuda.is_available():
+                activities.append(ProfilerActivity.CUDA)
+            self._profiler = torch.profiler.profile(
+                activities=activities,
+                record_shapes=True,
+                profile_memory=self._memory,
+                with_stack=stacks,
+                experimental_config=None if self._memory else _all_threads_config(),
+            )
             with quiet_kineto():
                 self._try_step(self._profiler.prepare_trace)
 
@@ -310,19 +319,6 @@ class Recorder:
             self.overflowed = True
             self._end()
         return 0
-
-
-def _profiler(*, stacks: bool, memory: bool) -> torch.profiler.profile:
-    activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(ProfilerActivity.CUDA)
-    return torch.profiler.profile(
-        activities=activities,
-        record_shapes=True,
-        profile_memory=memory,
-        with_stack=stacks,
-        experimental_config=None if memory else _all_threads_config(),
-    )
 
 
 def _all_threads_config() -> _ExperimentalConfig | None:

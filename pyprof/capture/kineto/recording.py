@@ -47,20 +47,23 @@ class Recording:
             recorder.pause, self._resume, lambda: recorder.busy, recorder.adopt
         )
         self._nvtx = NvtxRanges(profiler_sink(lambda: recorder.running, record_function))
-        self._stack.enter_context(self.others.watch())
-        self._stack.enter_context(self._nvtx.installed())
-        self._stack.enter_context(
-            watch_graphs(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
-        )
+        enter = self._stack.enter_context
+        enter(self.others.watch())
+        enter(self._nvtx.installed())
+        enter(watch_graphs(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended))
         if not recorder.all_threads:
-            self._stack.enter_context(self._watch_threads())
+            enter(self._watch_threads())
         self._snapshot_notes: list[str] = []
         self._began_s = time.time()
         if request.memory:
             memory_snapshot.begin()
         if request.instrument:
             begin_at(runner.__code__)
-            self._stack.enter_context(instrument.marked(profiler_sink(self._is_marking)))
+            # our recording, or the script's own profiler if it opted in
+            sink = profiler_sink(
+                lambda: recorder.running or (self.others.active and instrument.for_profilers())
+            )
+            enter(instrument.marked(sink))
         self._end = self._connect()
 
     def finish(self, path: Callable[[], Path]) -> Path | None:
@@ -144,10 +147,6 @@ class Recording:
         more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
         trace = relative_to_here(last)
         return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
-
-    def _is_marking(self) -> bool:
-        """Whether to emit op markers: for us, or for the script's own profiler if it opted in."""
-        return self._recorder.running or (self.others.active and instrument.for_profilers())
 
     def _resume(self) -> None:
         if not self.others.active:

@@ -64,11 +64,6 @@ class ScriptTrace:
             shutil.copyfile(self._place, path)
 
 
-def _has_begun(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it recorded without Kineto
-    began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
-    return began is not None and began() > 0
-
-
 def _remove(name: str, pid: int) -> None:
     """Remove a file, unless in a forked child of the process that made it."""
     if os.getpid() == pid:
@@ -142,7 +137,9 @@ class ScriptProfilers:
 
     def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
         """Pass on the recording, if any: torch crashes when exporting an empty one."""
-        recorded = id(profiler) in self._active and _has_begun(profiler.kineto_results)
+        results = profiler.kineto_results  # None if it recorded without Kineto
+        began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
+        recorded = id(profiler) in self._active and began is not None and began() > 0
         if recorded and not called_by_inductor():
             trace = ScriptTrace(profiler)
             self._kept.append(trace)

@@ -63,11 +63,13 @@ def write_trace(
         windows = _export_windows(recorded, Path(folder) / "plain.json")
         with gzip.open(packed, "wb", _COMPRESSION) as target:
             has_wanted = join_trace_windows(windows, target, wanted or _WORK, events)
-        small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
-        if not has_wanted or (small and not _rows(packed)):
-            return False
-        _deliver(packed, path)
-    return True
+        if has_wanted and wanted is None and packed.stat().st_size <= _SMALL_BYTES:
+            from pyprof.readers import read  # noqa: PLC0415 - it loads Arrow
+
+            has_wanted = read(packed).activities.num_rows > 0  # ops may only look at memory
+        if has_wanted:
+            _deliver(packed, path)
+    return has_wanted
 
 
 def _export_windows(recorded: Sequence[Recorded], plain: Path) -> Iterator[Path]:
@@ -105,13 +107,6 @@ def _deliver(packed: Path, path: Path) -> None:
         refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
         shutil.move(packed, refuge)
         raise ElsewhereError(refuge, error) from None
-
-
-def _rows(trace: Path) -> bool:
-    """Whether a trace has a row: ops that only look at memory make none."""
-    from pyprof.readers import read  # noqa: PLC0415 - it loads Arrow
-
-    return bool(read(trace).activities.num_rows)
 
 
 def join_trace_windows(
@@ -157,21 +152,13 @@ _CUT = "torch.profiler could not write its whole trace; is the disk full?"
 
 def _pause(before: bytes, after: bytes) -> bytes:
     """Return the calls between two windows as events."""
-    calls = (
-        ("cudaProfilerStop", _find_time(_END, before)),
-        ("cudaProfilerStart", _find_time(_BEGIN, after)),
-    )
     thread = f'"pid": {os.getpid()}, "tid": {threading.get_native_id()}, "dur": 0'
-    return (
-        "".join(
-            f',\n  {{"ph": "X", "cat": "cuda_runtime", "name": "{name}", "ts": {ts}, {thread}}}'
-            for name, ts in calls
-        ).encode()
-        + b",\n"
-    )
-
-
-def _find_time(mark: re.Pattern[bytes], events: bytes) -> str:
-    """Return an event's time in us as written: a float would round it."""
-    *_, match = mark.finditer(events)
-    return str(match[1], "ascii")
+    text = ""
+    for name, mark, events in (
+        ("cudaProfilerStop", _END, before),
+        ("cudaProfilerStart", _BEGIN, after),
+    ):
+        *_, match = mark.finditer(events)
+        ts = str(match[1], "ascii")  # us as written: a float would round it
+        text += f',\n  {{"ph": "X", "cat": "cuda_runtime", "name": "{name}", "ts": {ts}, {thread}}}'
+    return f"{text},\n".encode()
