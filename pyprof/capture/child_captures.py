@@ -73,13 +73,15 @@ class ChildCaptures:
         if os.getpid() != self._pid:
             return None
         number, self._count = self._count, self._count + 1
+        args: list[Any] = [*getattr(process, "_args", ()), None, None]
+        is_ranked = _target(process) == _SPAWNED and isinstance(args[1], int)
         return RecordedProcess(
             run=process.run,
             request=self._request,
             suffix=self._suffix,
             folder=self._folder.name,
             number=number,
-            index=_index(process),
+            index=args[1] if is_ranked else None,
         )
 
 
@@ -123,12 +125,6 @@ def called_by_inductor() -> bool:
     return False
 
 
-def _index(process: BaseProcess) -> int | None:
-    """Return the process's index in torch.multiprocessing.spawn, which is its rank."""
-    args: list[Any] = [*getattr(process, "_args", ()), None, None]
-    return args[1] if _target(process) == _SPAWNED and isinstance(args[1], int) else None
-
-
 def _read_report(folder: Path, number: int) -> str | None:
     """Return the path of a process's capture; None if the process did not end normally."""
     try:
@@ -167,6 +163,7 @@ class RecordedProcess:
     folder: str
     number: int
     index: int | None
+    """Its index in torch.multiprocessing.spawn, which is its rank."""
 
     def __call__(self) -> object:
         """Run it, then write the recording."""

@@ -200,16 +200,12 @@ def execute(target: Target) -> None:
         main.__dict__.update(
             __file__=path, __builtins__=builtins, __loader__=loader, __cached__=None
         )
-        exec(_compile(path), main.__dict__)  # noqa: S102 - the user's script is what this is for
-
-
-def _compile(path: str) -> CodeType:
-    with io.open_code(path) as file:
-        code: CodeType | None = pkgutil.read_code(file)  # that of a .pyc
-        if code is not None:
-            return code
-        file.seek(0)
-        return compile(file.read(), path, "exec", dont_inherit=True)
+        with io.open_code(path) as file:
+            code: CodeType | None = pkgutil.read_code(file)  # that of a .pyc
+            if code is None:
+                file.seek(0)
+                code = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(code, main.__dict__)  # noqa: S102 - the user's script is what this is for
 
 
 def exit_code(code: object) -> int:

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,12 +85,17 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
 def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write all windows to NAME.sqlite."""
     name = add_rank(request.output)
+    database = Path(name + _EXPORT)
+
+    def is_ours(path: Path) -> bool:  # for a report, its export shows it
+        return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
+
     check_place(Path(name))
     before = _find_written(name)
     for path in before:
-        check_place(path, partial(_is_ours, database=Path(name + _EXPORT)))
+        check_place(path, is_ours)
     if request.memory:
-        make_room_for_snapshot(Path(name + _EXPORT))
+        make_room_for_snapshot(database)
     gpu, began_s = bool(machine.find_gpus()), time.time()
     with scratch.directory() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
@@ -112,18 +116,13 @@ def _find_written(name: str) -> dict[Path, int]:
 
 def _drop_provisional(new: dict[Path, int]) -> dict[Path, int]:
     """Drop what was recorded before the script's first range, unless nothing would be left."""
-    numbers = sorted({_window(path) for path in new})
-    if len(numbers) < 2:  # noqa: PLR2004 - the one and another
+    first = min(map(_window, new), default=0)
+    kept = {path: time for path, time in new.items() if _window(path) != first}
+    if not kept:
         return new
-    for path in new:
-        if _window(path) == numbers[0]:
-            path.unlink()
-    return {path: time for path, time in new.items() if _window(path) != numbers[0]}
-
-
-def _is_ours(path: Path, database: Path) -> bool:
-    """Whether `pyprof capture` wrote a file; for a report, its export shows it."""
-    return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
+    for path in new.keys() - kept.keys():
+        path.unlink()
+    return kept
 
 
 def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
@@ -136,22 +135,20 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         return Outcome(code=code, path=None, notes=(note,))
     for report in reports:
         if (export := report.with_suffix(_EXPORT)) not in exports:
-            _export(nsys, report, export)
+            line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={export}"]
+            subprocess.run(child_programs.bind([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
             if not export.exists():
                 again = f"{nsys} export --type sqlite {report}"
-                return Outcome(
-                    code=code, path=None, notes=(f"{report} could not be exported; try: {again}",)
-                )
+                note = f"{report} could not be exported; try: {again}"
+                return Outcome(code=code, path=None, notes=(note,))
             exports.add(export)
     database = Path(name + _EXPORT)
     windows = sorted(exports, key=_window)
     try:
         _gather(windows, reports, database)
     except (sqlite3.Error, OSError) as error:
-        window_names = ", ".join(map(str, windows))
-        return Outcome(
-            code=code, path=None, notes=(f"{database}: {error}; its windows are in {window_names}",)
-        )
+        note = f"{database}: {error}; its windows are in {', '.join(map(str, windows))}"
+        return Outcome(code=code, path=None, notes=(note,))
     with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
         base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
@@ -200,11 +197,6 @@ def _no_work(request: Request, launched: int) -> str:
     why = "nothing ran on the GPU while nsys recorded"
     why = why if machine.find_gpus() else "there is no GPU here"
     return f"no GPU work was captured: {why}; {request.on_cpu()}"
-
-
-def _export(nsys: str, report: Path, database: Path) -> None:
-    line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
-    subprocess.run(child_programs.bind([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
 
 
 _NODES = "CUDA_GRAPH_NODE_EVENTS"

@@ -78,11 +78,11 @@ def run(request: Request, rocprofv3: str) -> Outcome:
 
 
 def _outcome(code: int, files: Sequence[Path], database: Path, request: Request) -> Outcome:
-    recorded = [path for path in files if _rows(path) is not None]
+    recorded = {path: count for path in files if (count := _rows(path)) is not None}
     if not recorded:
         note = profiler_process.why_nothing(request, "rocprofv3 wrote no database")
         return Outcome(code=code, path=None, notes=(note,))
-    first = max(recorded, key=lambda path: _rows(path) or 0)
+    first = max(recorded, key=lambda path: recorded[path])
     others = [path for path in recorded if path != first]
     try:
         _join(others, first)
