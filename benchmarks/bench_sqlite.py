@@ -14,13 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import ranks
-from pipeline import BARE_READ, peak_gb
+from pipeline import BARE_READ
+from processes import Cost, run
 from table import Row
 
 if TYPE_CHECKING:
@@ -33,15 +33,6 @@ _MAX_MEMORY = 800
 _REPORTS = ("gpukernsum", "nvtxsum", "cudaapisum")
 
 
-class _Cost(NamedTuple):
-    wall_s: float
-    cpu_s: float
-    memory_mb: float
-
-    def __str__(self) -> str:
-        return f"{self.wall_s:.2f} s ({self.cpu_s:.1f} s)"
-
-
 def rows() -> Iterator[Row]:
     """Measure one capture, one that is larger, what nsys itself takes, and sets of captures."""
     with _folder() as folder:
@@ -50,7 +41,7 @@ def rows() -> Iterator[Row]:
         costs = {}
         for work, aim, arguments in _works(capture, folder):
             cost = costs[work] = _cheapest([sys.executable, "-m", "pyprof", *arguments])
-            limit = bare if work != "diff" else _Cost(2 * bare.wall_s, 2 * bare.cpu_s, 0)
+            limit = bare if work != "diff" else Cost(2 * bare.wall_s, 2 * bare.cpu_s, 0)
             yield _row(f"{work}, {_KERNELS:,} kernels", "bare read", limit, cost, aim)
         if shutil.which("nsys"):
             stats = _stats(capture, folder)
@@ -64,12 +55,12 @@ def _works(capture: Path, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
     name, memory = str(capture), f"{_MAX_MEMORY} MB"
     yield "parse to Parquet", f"≤ 1.7, {memory}", ["parse", "-q", "-o", f"{folder}/o.parquet", name]
     yield "parse to dict lines", f"≤ 2.3, {memory}", ["parse", "-q", "-o", f"{folder}/o.dict", name]
-    yield "summary", f"≤ 2.2, {memory}", ["summary", name]
-    yield "report", f"≤ 2.2, {memory}", ["report", name, "-o", f"{folder}/o.html"]
-    yield "diff", f"≤ 2.2, {memory}", ["diff", name, name]
+    yield "summary", f"≤ 2.2, {memory}", ["summary", "-q", name]
+    yield "report", f"≤ 2.2, {memory}", ["report", "-q", name, "-o", f"{folder}/o.html"]
+    yield "diff", f"≤ 2.2, {memory}", ["diff", "-q", name, name]
 
 
-def _larger(folder: Path, costs: dict[str, _Cost]) -> Iterator[Row]:
+def _larger(folder: Path, costs: dict[str, Cost]) -> Iterator[Row]:
     if not _TIMES:
         return
     capture = _generated(folder, _TIMES * _KERNELS)
@@ -85,10 +76,9 @@ def _sets(folder: Path) -> Iterator[Row]:
     captures = ranks.generated(folder, _RANKS, _KERNELS_OF_RANK)
     ranks.digest(captures)
     for name in ("parse", "ranks"):
-        alone = min(ranks.once(name, captures, folder) for _ in range(_RUNS))
-        both = min(
-            ranks.once(name, captures, folder, "--workers", str(_WORKERS)) for _ in range(_RUNS)
-        )
+        engine = ("--workers", str(_WORKERS))
+        alone = min(ranks.once(name, captures, folder)[0] for _ in range(_RUNS))
+        both = min(ranks.once(name, captures, folder, *engine)[0] for _ in range(_RUNS))
         work = f"{name} of {_RANKS} captures, {_WORKERS} workers"
         for figure, one_s in (("efficiency", alone.wall_s), ("use of the cores", alone.cpu_s)):
             yield Row(
@@ -96,43 +86,32 @@ def _sets(folder: Path) -> Iterator[Row]:
                 f"one process, {one_s:.2f} s",
                 f"{both.wall_s:.2f} s",
                 one_s / _WORKERS / both.wall_s,
-                1000 * both.peak_gb,
+                both.memory_mb,
                 "≥ 0.8",
             )
 
 
-def _stats(capture: Path, folder: Path) -> _Cost:
+def _stats(capture: Path, folder: Path) -> Cost:
     """Measure how nsys sums up kernels, ranges and API calls of the same file."""
     reports = [word for report in _REPORTS for word in ("--report", report)]
     out = ["--format", "csv", "--force-overwrite", "true", "--output", str(folder / "stats")]
     return _cheapest([str(shutil.which("nsys")), "stats", *reports, *out, str(capture)])
 
 
-def _row(work: str, what: str, limit: _Cost, ours: _Cost, aim: str) -> Row:
+def _row(work: str, what: str, limit: Cost, ours: Cost, aim: str) -> Row:
     ratio = ours.wall_s / limit.wall_s
-    return Row(work, f"{what}, {limit}", str(ours), ratio, ours.memory_mb, aim)
+    bare, cost = (f"{each.wall_s:.2f} s ({each.cpu_s:.1f} s)" for each in (limit, ours))
+    return Row(work, f"{what}, {bare}", cost, ratio, ours.memory_mb, aim)
 
 
-def _cheapest(command: Sequence[str]) -> _Cost:
-    costs = [_run(command) for _ in range(_RUNS)]
-    return _Cost(*(min(values) for values in zip(*costs, strict=True)))
-
-
-def _run(command: Sequence[str]) -> _Cost:
-    if "-o" in command:  # replacing a large file is limited by the disk
-        Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
-    begun = time.perf_counter()
-    pid = os.fork()
-    if pid == 0:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-        os.execv(command[0], [*command])  # noqa: S606 - our own commands
-    _, status, usage = os.wait4(pid, 0)
-    wall_s = time.perf_counter() - begun
-    if status:
-        sys.exit(f"{' '.join(command)} failed")
-    return _Cost(wall_s, usage.ru_utime + usage.ru_stime, 1000 * peak_gb(usage))
+def _cheapest(command: Sequence[str]) -> Cost:
+    """Return the least of each figure."""
+    costs = []
+    for _ in range(_RUNS):
+        if "-o" in command:  # replacing a large file is limited by the disk
+            Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
+        costs.append(run(command))
+    return Cost(*map(min, zip(*costs, strict=True)))
 
 
 def _generated(folder: Path, kernels: int) -> Path:

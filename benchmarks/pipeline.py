@@ -16,9 +16,9 @@ import os
 import resource
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import NamedTuple
+
+from processes import run
 
 BARE_READ = """
 import sys
@@ -50,35 +50,6 @@ print(kernels)
 LOAD = "import sys, pyprof; pyprof.load(sys.argv[1])"
 
 
-class Taken(NamedTuple):
-    """The time and memory of a command, with the processes that it waited for."""
-
-    wall_s: float
-    peak_gb: float
-    cpu_s: float
-
-
-def run(command: list[str], output: Path) -> Taken:
-    """Run a command."""
-    begun = time.perf_counter()
-    pid = os.fork()
-    if pid == 0:
-        with output.open("wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.execv(command[0], command)  # noqa: S606 - our own commands
-    _, status, usage = os.wait4(pid, 0)
-    wall_s = time.perf_counter() - begun
-    if status:
-        sys.exit(f"{' '.join(command)} failed")
-    return Taken(wall_s, peak_gb(usage), usage.ru_utime + usage.ru_stime)
-
-
-def peak_gb(usage: resource.struct_rusage) -> float:
-    """Return the most memory that a process, or one that it waited for, held at once, in GB."""
-    unit = 1024 if sys.platform.startswith("linux") else 1  # ru_maxrss: kB there, bytes on macOS
-    return usage.ru_maxrss * unit / 1e9
-
-
 def measure(capture: Path, runs: int, folder: Path) -> None:
     """Print a line for each step."""
     records, rows, columns = folder / "net.dict", folder / "kernels", folder / "net.parquet"
@@ -99,11 +70,11 @@ def measure(capture: Path, runs: int, folder: Path) -> None:
     print(
         f"{capture.name}: {kernels:,} kernels, {records.stat().st_size / 1e6:,.0f} MB of dict lines"
     )
-    for name, (wall_s, peak_gb, _) in best.items():
+    for name, (wall_s, _, memory_mb) in best.items():
         ratio = wall_s / best["bare read"].wall_s
         print(
             f"  {name:10} {wall_s:7.2f} s  {kernels / wall_s:10,.0f} kernels/s  "
-            f"{peak_gb:5.2f} GB  {ratio:5.2f} x bare read"
+            f"{memory_mb / 1000:5.2f} GB  {ratio:5.2f} x bare read"
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline import peak_gb
-
 if TYPE_CHECKING:
+    import resource
     from collections.abc import Sequence
+    from pathlib import Path
 
 PYTHON = sys.executable
 _COMPILED = tempfile.gettempdir() + "/pyprof-benchmarks"
@@ -18,25 +19,36 @@ _COMPILED = tempfile.gettempdir() + "/pyprof-benchmarks"
 
 
 class Cost(NamedTuple):
-    """The cost of one run."""
+    """The cost of one run, with the processes that the command waited for."""
 
+    wall_s: float
     cpu_s: float
     """Processor time, of the program and of the system on its behalf."""
     memory_mb: float
+    """The most that one process held at once."""
 
 
 def cheapest(command: Sequence[str], runs: int) -> Cost:
-    """Run a command several times; return the least processor time, and the memory of that run."""
-    return min(_run(command) for _ in range(runs))
+    """Run a command several times; return the run that took least processor time."""
+    return min((run(command) for _ in range(runs)), key=lambda cost: cost.cpu_s)
 
 
-def _run(command: Sequence[str]) -> Cost:
+def run(command: Sequence[str], output: str | Path = os.devnull) -> Cost:
+    """Run a command; what it prints goes into a file."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": _COMPILED, "PYTHONDONTWRITEBYTECODE": ""}
+    begun = time.perf_counter()
     pid = os.fork()
     if pid == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
         os.execve(command[0], [*command], environment)  # noqa: S606 - our own commands
     _, status, usage = os.wait4(pid, 0)
+    wall_s = time.perf_counter() - begun
     if status:
         sys.exit(f"{' '.join(command)} failed")
-    return Cost(usage.ru_utime + usage.ru_stime, 1000 * peak_gb(usage))
+    return Cost(wall_s, usage.ru_utime + usage.ru_stime, peak_mb(usage))
+
+
+def peak_mb(usage: resource.struct_rusage) -> float:
+    """Return the most memory that a process, or one that it waited for, held at once, in MB."""
+    unit = 1024 if sys.platform.startswith("linux") else 1  # ru_maxrss: kB there, bytes on macOS
+    return usage.ru_maxrss * unit / 1e6

@@ -24,9 +24,9 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pipeline import peak_gb, run
+from processes import Cost, peak_mb, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,16 +37,6 @@ _COMMANDS = {
     "ranks": [],
 }
 _BLOCK_BYTES = 1 << 22
-
-
-class Cost(NamedTuple):
-    """The cost of a run, and a digest of its output."""
-
-    wall_s: float
-    peak_gb: float
-    cpu_s: float
-    """Without the workers of a Dask cluster, which are not the command's processes."""
-    digest: str
 
 
 def generated(folder: Path, ranks: int, kernels: int) -> Path:
@@ -77,25 +67,28 @@ def digest(*places: Path) -> str:
     return found.hexdigest()
 
 
-def once(name: str, captures: Path, folder: Path, *engine: str) -> Cost:
-    """Run a command over the set."""
+def once(name: str, captures: Path, folder: Path, *engine: str) -> tuple[Cost, str]:
+    """Run a command over the set; return what that costs, and a digest of its output."""
     out, stdout = folder / "out.parquet", folder / "stdout"
     shutil.rmtree(out, ignore_errors=True)
     arguments = [argument.format(out) for argument in _COMMANDS[name]]
     command = [sys.executable, "-m", "pyprof", name, str(captures), *arguments, *engine]
-    return Cost(*run(command, stdout), digest(out, stdout))
+    return run(command, stdout), digest(out, stdout)
 
 
-def on_cluster(name: str, captures: Path, folder: Path, workers: int) -> Cost:
-    """Run a command over the set on a cluster of its own."""
+def on_cluster(name: str, captures: Path, folder: Path, workers: int) -> tuple[Cost, str]:
+    """Run a command over the set on a cluster of its own.
+
+    The workers' processor time is not in the cost: they are not the command's processes.
+    """
     with cluster(folder, workers) as (address, peaks):
-        cost = once(name, captures, folder, "--workers", address)
-    return cost._replace(peak_gb=max(cost.peak_gb, *peaks))
+        cost, digested = once(name, captures, folder, "--workers", address)
+    return cost._replace(memory_mb=max(cost.memory_mb, *peaks)), digested
 
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[float]]]:
-    """Start a scheduler and workers; return its address and, in the end, each worker's GB."""
+    """Start a scheduler and workers; return its address and, in the end, each worker's MB."""
     from distributed import Client  # noqa: PLC0415 - the dask extra
 
     file = folder / "scheduler.json"
@@ -109,7 +102,7 @@ def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[float]]]:
         yield client.scheduler.address, peaks
     for process in processes:
         process.terminate()
-        peaks.append(peak_gb(os.wait4(process.pid, 0)[2]))
+        peaks.append(peak_mb(os.wait4(process.pid, 0)[2]))
         process.returncode = 0  # waited for
     scheduler.kill()
     scheduler.wait()
@@ -135,13 +128,17 @@ def measure(name: str, captures: Path, folder: Path, given: argparse.Namespace) 
         _print(f"Dask, {workers} workers", workers, min(dask), alone, kernels)
 
 
-def _print(label: str, workers: int, cost: Cost, alone: Cost, kernels: int) -> None:
-    if cost.digest != alone.digest:
+def _print(
+    label: str, workers: int, ours: tuple[Cost, str], alone: tuple[Cost, str], kernels: int
+) -> None:
+    (cost, digested), (one, expected) = ours, alone
+    if digested != expected:
         sys.exit(f"{label}: not what one process gives")
     print(
         f"  {label:16} {cost.wall_s:7.2f} s  {kernels / cost.wall_s:10,.0f} kernels/s  "
-        f"efficiency {alone.wall_s / workers / cost.wall_s:4.0%}  "
-        f"use of the cores {alone.cpu_s / workers / cost.wall_s:4.0%}  {cost.peak_gb:5.2f} GB"
+        f"efficiency {one.wall_s / workers / cost.wall_s:4.0%}  "
+        f"use of the cores {one.cpu_s / workers / cost.wall_s:4.0%}  "
+        f"{cost.memory_mb / 1000:5.2f} GB"
     )
 
 
