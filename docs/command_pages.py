@@ -101,11 +101,8 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
         for name in command.list_commands(context):
             listed = command.get_command(context, name)
             if listed is not None:
-                yield from (
-                    ".TP",
-                    rf"\fB{_escaped(name)}\fR",
-                    _escaped(listed.get_short_help_str(200)),
-                )
+                summary = listed.get_short_help_str(200)
+                yield from (".TP", rf"\fB{_escaped(name)}\fR", _escaped(summary))
 
 
 def _escaped(text: str) -> str:

@@ -30,7 +30,10 @@ def reports(folder: Path) -> list[Path]:
 
 
 def run(line: str, folder: Path) -> str:
-    """Run one line, of a script of this repository or of pyprof; return what it prints."""
+    """Run one line, of a script of this repository or of pyprof; return what it prints.
+
+    Raises RuntimeError if it fails.
+    """
     program, *arguments = shlex.split(line)
     if program == "python":
         words = [str(TOP / arguments[0]), *arguments[1:]]
@@ -40,7 +43,7 @@ def run(line: str, folder: Path) -> str:
     done = subprocess.run(  # noqa: S603 - a line of our own pages
         [sys.executable, *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80"},
+        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,

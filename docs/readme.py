@@ -7,14 +7,13 @@ python docs/readme.py --measure rewrite the tutorial, whose figures are this mac
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import gallery
 
 from pyprof.answers import json_schema
 from pyprof.frame import meanings
@@ -25,7 +24,6 @@ PAGES = sorted((TOP / "docs").glob("*.md"))
 FRAME = TOP / "docs" / "frame.md"
 SCHEMA = TOP / "pyprof" / "answers" / json_schema.FILE
 TUTORIAL = TOP / "docs" / "tutorial.md"
-COMMAND = "$ pyprof "
 CAPTURES = TOP.parent / "shared" / "captures"
 """Real ones, which not every machine has."""
 
@@ -44,10 +42,12 @@ _MEASURED = re.compile(
     re.DOTALL,
 )
 _DEMO = (
-    ("generate.py", "net.sqlite", "--kernels", "30"),  # a step
-    ("generate.py", "deeper.sqlite", "--kernels", "60", "--blocks", "4"),  # two steps
-    ("generate_ranks.py", "ranks", "--ranks", "4", "--kernels", "200", "--straggler", "1"),
+    "python benchmarks/generate.py demo/net.sqlite --kernels 30",  # a step
+    "python benchmarks/generate.py demo/deeper.sqlite --kernels 60 --blocks 4",  # two steps
+    "python benchmarks/generate_ranks.py demo/ranks --ranks 4 --kernels 200 --straggler 1",
+    "pyprof parse demo/net.sqlite -o demo/net.dict",
 )
+"""What `make demo` makes, a deeper network, and four ranks."""
 
 
 def frame() -> str:
@@ -60,17 +60,8 @@ def frame() -> str:
 
 def sample(line: str, folder: Path) -> str:
     """Run a line of a page in a folder that holds the demo; return what it prints to stdout."""
-    command = [sys.executable, "-m", "pyprof", *shlex.split(line.removeprefix(COMMAND))]
-    search = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(  # noqa: S603 - a line of our own pages
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return "".join(f"{text.rstrip()}\n" for text in done.stdout.splitlines())
+    output = gallery.run(line.removeprefix("$ "), folder)
+    return "".join(f"{text.rstrip()}\n" for text in output.splitlines())
 
 
 def sample_of(file: str, line: str, folder: Path) -> str | None:
@@ -103,14 +94,6 @@ def stale_excerpts(page: Path, folder: Path) -> list[str]:
     return stale
 
 
-def make_demo(folder: Path) -> None:
-    """Make what `make demo` makes, in `folder`/demo, a deeper network and four ranks beside it."""
-    for script, name, *options in _DEMO:
-        generator = [str(TOP / "benchmarks" / script), f"demo/{name}", *options]
-        subprocess.run([sys.executable, *generator], cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
-    sample("$ pyprof parse demo/net.sqlite -o demo/net.dict", folder)
-
-
 def rewritten(page: Path, folder: Path) -> str:
     """Return a page's text with what its commands print now; those of docs/ run beside the demo."""
     place = folder if page == README else folder / "demo"
@@ -141,7 +124,8 @@ def main() -> int:
         return 0
     before = {page: page.read_text(encoding="utf-8") for page in (README, SCHEMA, *PAGES)}
     with tempfile.TemporaryDirectory() as name:
-        make_demo(Path(name))
+        for line in _DEMO:
+            gallery.run(line, Path(name))
         after = {page: rewritten(page, Path(name)) for page in (README, *PAGES)}
         demo = Path(name) / "demo"
         stale = stale_excerpts(README, Path(name))

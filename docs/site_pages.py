@@ -100,7 +100,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN401 - MkDocs' own
     """Let links lead to the pages of the files that they name."""
-    here = _file_of(page.file.src_uri)
+    elsewhere = {shown: name for name, shown in _ELSEWHERE.items()}
+    here = elsewhere.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def linked(match: re.Match[str]) -> str:
         named = posixpath.normpath(posixpath.join(posixpath.dirname(here), match[1]))
@@ -109,12 +110,6 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN40
 
     text = _LINK.sub(linked, markdown)
     return gallery.with_links(text) if page.file.src_uri == "summary.md" else text
-
-
-def _file_of(page: str) -> str:
-    """Return the file in the repository that a page shows."""
-    elsewhere = {page: name for name, page in _ELSEWHERE.items()}
-    return elsewhere.get(page, f"docs/{page}")
 
 
 def _page_of(file: str) -> str:
