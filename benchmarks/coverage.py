@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,15 +22,12 @@ from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Override, Table
 from pyprof.render.text.known_cost_text import sentence
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 def _row(path: Path, override: Override) -> str:
     table = Table(record_file.load(str(path)), override)
     ns = table.duration_ns
     whole = max(int(ns.sum()), 1)
-    says = [_says(table, name) for name in ("op", "layer", "line")]
+    says = [np.asarray(COLUMNS[name].values(table).is_valid()) for name in ("op", "layer", "line")]
     tc = np.array(COLUMNS["tc"].values(table).to_pylist(), object)
     share = table.roofline.share
     shares = [100 * ns[rows].sum() / whole
@@ -41,11 +37,6 @@ def _row(path: Path, override: Override) -> str:
     cells = (path.parent.name, str(table.records.rows), f"{whole / 1e6:.2f}",
              *(f"{figure:.1f}" for figure in figures), unknown)  # fmt: skip
     return f"| {' | '.join(cells)} |"
-
-
-def _says(table: Table, column: str) -> NDArray[np.bool_]:
-    """Mark the rows that have a value in a column."""
-    return np.asarray(COLUMNS[column].values(table).is_valid())
 
 
 def _line(path: Path, override: Override) -> str:

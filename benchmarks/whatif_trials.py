@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from whatif_outcome import Outcome
 
 from pyprof.analysis.whatif import summarise_whatif
-from pyprof.answers.whatif_answer import PredictedChange, PredictedTime
+from pyprof.answers.whatif_answer import PredictedChange
 from pyprof.inputs import source, trial_folder
-from pyprof.trial.change import Chosen, changes, parse
+from pyprof.trial.change import changes, parse
 
 
 class StepOutcome(NamedTuple):
@@ -45,8 +45,9 @@ def outcomes(folder: Path) -> Iterator[Outcome | StepOutcome | str]:
     trial = json.loads((folder / trial_folder.ANSWER).read_text("utf-8"))
     before = source.load(str(_capture(folder, trial["baseline"])))
     for tried in trial["changes"]:
-        chosen, what = _chosen(tried["change"]), f"{tried['change']} of {trial['script']}"
-        option = changes()[chosen.name].predicted_by if chosen else ""
+        text = tried["change"]
+        what, is_one = f"{text} of {trial['script']}", " + " not in text
+        option = changes()[parse(text).name].predicted_by if is_one else ""
         if not option:
             yield f"{what}: no rule predicts it"
             continue
@@ -73,18 +74,9 @@ def _compared(
     if step is None:
         yield f"{what}: {given.step_why}"
     elif ratio is not None:
-        yield StepOutcome(what, _ratio(step), ratio["low"], ratio["mid"], ratio["high"])
-
-
-def _ratio(time: PredictedTime) -> float:
-    return time.expected / time.now
+        yield StepOutcome(what, step.expected / step.now, ratio["low"], ratio["mid"], ratio["high"])
 
 
 def _capture(folder: Path, recorded: dict[str, Any]) -> Path:
     """Return a capture's path, also if the folder was moved."""
     return folder / Path(recorded["capture"] or "").name
-
-
-def _chosen(text: str) -> Chosen | None:
-    """Return the change, or None if there are several."""
-    return None if " + " in text else parse(text)

@@ -107,7 +107,8 @@ def main(root: Path, *others: Path) -> int:
         for check, message in rules
         for line, text in check(path.read_text(encoding="utf-8"))
     ]
-    print("\n".join(lines)) if lines else None  # noqa: T201 - a tool
+    for line in lines:
+        print(line)  # noqa: T201 - a tool
     return min(len(lines), 1)
 
 
