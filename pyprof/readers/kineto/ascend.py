@@ -72,7 +72,7 @@ def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
         event.pid = owner.get(whole_number(event.tid), event.pid)
     group = timed(launching)
     group = group.filter(np.isfinite(group.us))
-    return gpu.calls(group, threads).calls
+    return gpu.calls(group, threads)[0]
 
 
 def with_arrows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -98,56 +98,6 @@ _KIND = ("name", "numSms", "computeMajor", "computeMinor")
 """Equal for devices of one model; the memory is not, as it also depends on the driver."""
 
 
-def warnings(
-    trace: Trace,
-    activities: pa.Table,
-    calls: pa.Table,
-    untimed: int,
-    *,
-    unknown: Sequence[str],
-    replayed: bool,
-) -> Iterator[str]:
-    """Yield warnings for the user.
-
-    `unknown`: those about tracks left out; `replayed`: kernels are those of CUPTI's range profiler.
-    """
-    yield from unknown
-    if trace.cut and not activities.num_rows:
-        yield schema.TRUNCATED
-        return
-    if trace.cut:
-        yield (
-            "the trace is truncated (a killed job?): only complete events are shown; "
-            "capture again, and let the job finish"
-        )
-    if trace.lost:
-        yield f"{counted(trace.lost, 'event')} left out: not valid JSON"
-    if untimed:
-        yield f"{counted(untimed, 'event')} of the CPU left out: impossible times"
-    if replayed:
-        yield (
-            "kernels were measured one at a time by CUPTI's range profiler, which records no "
-            "times: they have those of gpu__time_duration.sum if all were measured, and are "
-            "otherwise spread evenly; for real times capture again without it"
-        )
-    if not activities.num_rows:
-        yield (
-            _all_lost(calls)
-            or "this trace has no ops with a duration, and no work on a device's track"
-        )
-    elif activities["kind"][0].as_py() == schema.CPU:
-        without = "" if unknown else "no GPU work was captured: "
-        has_gpu = bool(trace.header.get("deviceProperties"))
-        only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
-        also = _ALSO_CUDA if has_gpu and only_cpu else ""
-        on_mps = pc.match_substring_regex(activities["name"].cast(pa.string()), _MPS)
-        also = _ONLY_LAUNCHING if pc.any(on_mps).as_py() else also
-        more = _MAYBE_LAUNCHING if trace.cut else also
-        yield f"{without}rows are CPU ops, timed on the CPU{more}"
-    else:
-        yield from _warn_orphans(activities, calls, cut=trace.cut)
-
-
 _OF_FUNCTIONS = (
     f"{NOTE}lines are those where functions begin, or were when the profiler started, as in all"
     " stacks of torch.profiler; pyprof.init(emit='profiler') marks exact ones"
@@ -195,14 +145,6 @@ def _warn_orphans(activities: pa.Table, calls: pa.Table, *, cut: bool) -> Iterat
             f"{orphans} of {activities.num_rows} kernels and copies have no launch in {where}, so "
             f"they have no op{remedy}"
         )
-
-
-class Recording(NamedTuple):
-    """The graphs captured in a trace."""
-
-    captured: nodes.Captured
-    ranges: pa.Table
-    threads: pa.Table
 
 
 class TraceTables:
@@ -292,10 +234,10 @@ class TraceTables:
         elif category in HOST:
             self._ranges.add(group, ops=category in OPS)
         else:
-            called = gpu.calls(group, self._threads)
-            self._calls.append(called.calls)
-            self._launch_sizes.append(called.sizes)
-            self._launched.append(called.launched)
+            calls, sizes, launched = gpu.calls(group, self._threads)
+            self._calls.append(calls)
+            self._launch_sizes.append(sizes)
+            self._launched.append(launched)
         self.empty = False
 
     def capture(self) -> schema.Capture:
@@ -320,32 +262,64 @@ class TraceTables:
             activities=shifted(set_column(activities, "rank", ranks), base, *_TIMES),
             calls=shifted(calls, base, *_TIMES),
             ranges=shifted(table, base, *_TIMES),
-            threads=_threads(self._threads),
+            threads=self.threads(),
             devices=devices(trace.header, used, self._tracks.names()),
             samples=self._samples.table(base),
             traced_ops=traced,
-            warnings=(
-                *([f"left out: {traced:,} {schema.TRACED}"] if traced else []),
-                *([_OF_FUNCTIONS] if self._ranges.only_frames else []),
-                *warnings(
-                    trace,
-                    activities,
-                    calls,
-                    self.untimed,
-                    unknown=self.unknown,
-                    replayed=bool(self._measured and not self._activities),
-                ),
-            ),
+            warnings=tuple(self._warnings(activities, calls, traced)),
         )
 
-    def recording(self) -> Recording:
-        """Build the record of captured graphs once all events have been added."""
+    def _warnings(self, activities: pa.Table, calls: pa.Table, traced: int) -> Iterator[str]:
+        if traced:
+            yield f"left out: {traced:,} {schema.TRACED}"
+        if self._ranges.only_frames:
+            yield _OF_FUNCTIONS
+        yield from self.unknown
+        if self.trace.cut and not activities.num_rows:
+            yield schema.TRUNCATED
+            return
+        if self.trace.cut:
+            yield (
+                "the trace is truncated (a killed job?): only complete events are shown; "
+                "capture again, and let the job finish"
+            )
+        if self.trace.lost:
+            yield f"{counted(self.trace.lost, 'event')} left out: not valid JSON"
+        if self.untimed:
+            yield f"{counted(self.untimed, 'event')} of the CPU left out: impossible times"
+        if self._measured and not self._activities:
+            yield (
+                "kernels were measured one at a time by CUPTI's range profiler, which records no "
+                "times: they have those of gpu__time_duration.sum if all were measured, and are "
+                "otherwise spread evenly; for real times capture again without it"
+            )
+        if not activities.num_rows:
+            yield (
+                _all_lost(calls)
+                or "this trace has no ops with a duration, and no work on a device's track"
+            )
+        elif activities["kind"][0].as_py() == schema.CPU:
+            without = "" if self.unknown else "no GPU work was captured: "
+            has_gpu = bool(self.trace.header.get("deviceProperties"))
+            only_cpu = calls.num_rows == activities.num_rows  # the rows' own: no call of CUDA
+            also = _ALSO_CUDA if has_gpu and only_cpu else ""
+            on_mps = pc.match_substring_regex(activities["name"].cast(pa.string()), _MPS)
+            also = _ONLY_LAUNCHING if pc.any(on_mps).as_py() else also
+            more = _MAYBE_LAUNCHING if self.trace.cut else also
+            yield f"{without}rows are CPU ops, timed on the CPU{more}"
+        else:
+            yield from _warn_orphans(activities, calls, cut=self.trace.cut)
+
+    def ranges(self) -> pa.Table:
+        """Build the table of ranges once all events have been added."""
         *_, table = self._nest_ranges()
-        return Recording(
-            captured=self.captured(),
-            ranges=shifted(table, _base_ns(self.trace), *_TIMES),
-            threads=_threads(self._threads),
-        )
+        return shifted(table, _base_ns(self.trace), *_TIMES)
+
+    def threads(self) -> pa.Table:
+        """Build the table of threads once all events have been added."""
+        ids = self._threads.ids
+        columns = {"pid": [pid for pid, _ in ids], "tid": [tid for _, tid in ids]}
+        return schema.table(schema.THREADS, columns)
 
     def captured(self) -> nodes.Captured:
         """Return the graphs that were captured in the trace."""
@@ -409,10 +383,3 @@ _TIMES = ("start", "end")
 
 def _base_ns(trace: Trace) -> int:
     return instant(trace.header.get("baseTimeNanoseconds"))
-
-
-def _threads(threads: Threads) -> pa.Table:
-    ids = threads.ids
-    return schema.table(
-        schema.THREADS, {"pid": [pid for pid, _ in ids], "tid": [tid for _, tid in ids]}
-    )

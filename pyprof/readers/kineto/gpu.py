@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -211,18 +211,11 @@ def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
     return columns
 
 
-class Called(NamedTuple):
-    """What API calls record."""
+def calls(called: Timed, threads: Threads) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Build the rows of runtime or driver calls, and what else they record.
 
-    calls: pa.Table
-    sizes: pa.Table
-    """See `_launch_sizes`."""
-    launched: pa.Table
-    """See `_read_launched`."""
-
-
-def calls(called: Timed, threads: Threads) -> Called:
-    """Build the rows of runtime or driver calls, and what else they record."""
+    The other tables are those of `_launch_sizes` and `_read_launched`.
+    """
     args = CALLS.read(called.events)
     names = named(called.events)
     start = called.start
@@ -235,7 +228,7 @@ def calls(called: Timed, threads: Threads) -> Called:
     }
     in_threads = np.array([name in _IN_THREADS for name in names.values], bool)[names.number]
     table = schema.table(schema.CALLS, columns)
-    return Called(table, _launch_sizes(args, in_threads), _read_launched(args, in_threads))
+    return table, _launch_sizes(args, in_threads), _read_launched(args, in_threads)
 
 
 def _read_launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
@@ -263,7 +256,7 @@ def _read_launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
 
 
 LAUNCHED = pa.schema(list(schema.CAPTURED_LAUNCHES)[4:])
-"""The columns of `Called.launched`."""
+"""What a call records about the kernel that it launches."""
 
 
 def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:

@@ -38,25 +38,6 @@ _MAX_NUMBER = 10**18
 _Key = tuple[object, ...]
 
 
-class Written(NamedTuple):
-    """Kinds and texts of some ranges."""
-
-    kind: Int64Array
-    name: Int64Array
-    """Number of the op's name; -1 if it is not an op."""
-    text: Int64Array
-    """Number of the text."""
-
-
-class _Form(NamedTuple):
-    """Calls that differ in nothing but their numbers."""
-
-    kind: int
-    name: int
-    text: int
-    """-1 if the numbers cannot be filled in, as when the name contains some."""
-
-
 _OTHERS = attrgetter(
     *("backend", "file", "hash", "kwargs", "warps", "stages", "grid", "collective", "dtype"),
     *("count_in", "count_out", "size", "group", "description", "ranks", "src", "dst"),
@@ -73,7 +54,8 @@ class OpTexts:
         self._texts = Interned()
         self._templates: set[int] = set()
         """Texts without their numbers."""
-        self._forms: dict[_Key, _Form] = {}
+        self._forms: dict[_Key, tuple[int, int, int]] = {}
+        """What `_form` returns, for calls that differ in nothing but their numbers."""
 
     def intern(self, text: str) -> int:
         """Return the number of a text that contains no numbers of an op."""
@@ -87,8 +69,11 @@ class OpTexts:
         op_id: Int64Array,
         *,
         ops: bool,
-    ) -> Written:
-        """Write the texts of ops or annotations; NO_NUMBER is a missing number."""
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Write the texts of ops or annotations; NO_NUMBER is a missing number.
+
+        Returns kinds, the numbers of ops' names, -1 for annotations, and the numbers of texts.
+        """
         names = named(calls)
         pieces = [events.number_distinct([*map(shape, args)]) for shape in _SHAPES]
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)
@@ -117,18 +102,24 @@ class OpTexts:
             own = [None if of[row] == NO_NUMBER else int(of[row]) for of in (seq, op_id)]
             of_row = names.values[names.number[row]], events.all_args(calls[row])
             text[row] = self._texts[_text(*of_row, *own, op=ops)[1]]
-        return Written(kind, name, text)
+        return kind, name, text
 
-    def _form(self, kind: int, name: str, text: str, numbers: Sequence[object]) -> _Form:
+    def _form(
+        self, kind: int, name: str, text: str, numbers: Sequence[object]
+    ) -> tuple[int, int, int]:
+        """Return the kind and the numbers of an op's name, -1 for an annotation, and of its text.
+
+        The last is -1 if the numbers cannot be filled in, as when the name contains some.
+        """
         if kind != OP:
-            return _Form(kind, -1, self._texts[text])
+            return kind, -1, self._texts[text]
         written = 0 if text.startswith("{") else 1  # markers have no numbers
         for mark, number in zip((_SEQ, _OP_ID), numbers, strict=True):
             if text.count(mark) > (0 if number is None else written):  # in the name, or a value
-                return _Form(kind, self.names[name], -1)
+                return kind, self.names[name], -1
         index = self._texts[text]
         self._templates.add(index)
-        return _Form(kind, self.names[name], index)
+        return kind, self.names[name], index
 
     def _others(self, args: list[OpArgs], names: Names) -> tuple[Int64Array, list[object]]:
         """Number the values of `_OTHERS` of ops; 0 for ops without any."""

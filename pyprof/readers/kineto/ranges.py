@@ -197,13 +197,13 @@ class Ranges:
         seq = whole_numbers([a.seq for a in args], NO_NUMBER)
         seq = np.where(seq < 0, NO_NUMBER, seq)
         op_id = whole_numbers([a.op_id for a in args], NO_NUMBER)
-        written = self._written.write(calls.events, args, seq, op_id, ops=ops)
+        kind, name, text = self._written.write(calls.events, args, seq, op_id, ops=ops)
         forward = whole_numbers([a.forward for a in args], 0)
-        self._texts.append(written.text)
+        self._texts.append(text)
         self._columns.append(
             self._to_columns(
                 calls,
-                kind=written.kind,
+                kind=kind,
                 order=np.where(op_id == NO_NUMBER, -1, op_id),
                 seq=np.where(seq == NO_NUMBER, -1, seq),
                 forward=np.where(seq == NO_NUMBER, 0, forward),
@@ -213,7 +213,7 @@ class Ranges:
                 layers=self._numbers(
                     [a.modules for a in args], self._layers_of, texts.hierarchy, self.hierarchies
                 ),
-                name=written.name,
+                name=name,
             )
         )
 

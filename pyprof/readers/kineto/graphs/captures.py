@@ -27,7 +27,6 @@ from pyprof.readers.kineto.graphs import annotations as graph_annotations
 from pyprof.readers.sidecars import is_annotations
 
 if TYPE_CHECKING:
-    from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.graphs.nodes import Captured
 
 DETAILS = "execution_details.json"
@@ -218,7 +217,7 @@ def _add(built: _Built, file: File, warnings: list[str], rank: int | None) -> No
             if rank_of(header.header) not in {None, rank}:
                 return  # another rank's
         gathered = gather(file.path)
-        recording = gathered.recording()
+        captured, ranges = gathered.captured(), gathered.ranges()
     except (
         CaptureError,
         OSError,
@@ -234,15 +233,15 @@ def _add(built: _Built, file: File, warnings: list[str], rank: int | None) -> No
         warnings.append(
             f"{file.path}: is cut short, so launches may lack their ops: not used; capture it again"
         )
-    elif not recording.captured.whole:
+    elif not captured.whole:
         warnings.append(
             f"{file.path}: the capture of a graph begins or ends outside this trace: not used; "
             "capture it again, including the whole capture of all graphs"
         )
-    elif not recording.captured.graphs:
+    elif not captured.graphs:
         warnings.append(f"{file.path}: no graph was captured in this trace: not used")
     else:
-        built.add(_add_batch_size(file, recording.ranges), recording)
+        built.add(_add_batch_size(file, ranges), captured, ranges, gathered.threads())
 
 
 def _add_batch_size(file: File, ranges: pa.Table) -> File:
@@ -282,13 +281,13 @@ class _Built:
         self._first.append(None)
         self.recordings.append(File(path))
 
-    def add(self, file: File, recording: Recording) -> None:
+    def add(self, file: File, captured: Captured, ranges: pa.Table, threads: pa.Table) -> None:
         """Add another trace; its threads are others than the trace's own, even if ids are equal."""
-        self._add_launches(recording.captured, self._count)
-        self._ranges.append(shifted(recording.ranges, self._count, "thread", "forward_thread"))
-        self._threads.append(recording.threads)
+        self._add_launches(captured, self._count)
+        self._ranges.append(shifted(ranges, self._count, "thread", "forward_thread"))
+        self._threads.append(threads)
         self._first.append(self._count)
-        self._count += len(recording.threads)
+        self._count += len(threads)
         self.recordings.append(file)
 
     def annotate(self, path: Path, warnings: list[str]) -> None:
