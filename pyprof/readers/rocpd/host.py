@@ -209,12 +209,24 @@ def read(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Host:
     events = Events(recording, regions, np.isin(kind, (_NESTED, _FREE)))
     kind = np.where((kind == _CALL) & events.are_ranges(), _NESTED, kind)
     thread, threads = _threads(recording, regions, pid)
-    columns = {"start": regions.column("start"), "end": regions.column("end"), "thread": thread}
-    listed = pa.table({**columns, "name": names, "event": events.of_regions})
-    calls = listed.filter(pa.array(kind == _CALL))
-    ranges = listed.filter(pa.array(np.isin(kind, (_NESTED, _FREE))))
-    is_free = kind[np.isin(kind, (_NESTED, _FREE))] == _FREE
-    return Host(_calls(calls, events), _ranges(ranges, is_free, events), threads, events)
+    listed = regions.select(["start", "end"]).append_column("thread", pa.array(thread))
+    is_call, is_range = kind == _CALL, np.isin(kind, (_NESTED, _FREE))
+    calls, ranges = listed.filter(pa.array(is_call)), listed.filter(pa.array(is_range))
+    texts = events.texts(events.of_regions[is_range], names.filter(pa.array(is_range)))
+    columns = {
+        **{name: calls.column(name) for name in ("start", "thread")},
+        "end": pc.coalesce(calls.column("end"), calls.column("start")),
+        "corr": events.links(events.of_regions[is_call]),
+        "name": names.filter(pa.array(is_call)),
+    }
+    style = np.where(kind[is_range] == _FREE, schema.FREE, schema.NESTED).astype(np.int8)
+    named = {name: table.column(name) for table in (ranges, texts) for name in table.column_names}
+    return Host(
+        schema.table(schema.CALLS, columns),
+        schema.table(schema.RANGES, {**named, "style": style}),
+        threads,
+        events,
+    )
 
 
 def _kinds(names: pa.DictionaryArray) -> Int64Array:
@@ -224,35 +236,6 @@ def _kinds(names: pa.DictionaryArray) -> Int64Array:
     ]
     by_name = np.array([*kinds, _CALL], np.int64)
     return np.asarray(by_name[names.indices.to_numpy()])
-
-
-def _calls(calls: pa.Table, events: Events) -> pa.Table:
-    start = calls.column("start")
-    return schema.table(
-        schema.CALLS,
-        {
-            "start": start,
-            "end": pc.coalesce(calls.column("end"), start),
-            "thread": calls.column("thread"),
-            "corr": events.links(ints(calls.column("event"))),
-            "name": calls.column("name"),
-        },
-    )
-
-
-def _ranges(ranges: pa.Table, is_free: Mask, events: Events) -> pa.Table:
-    names = ranges.column("name").combine_chunks()
-    texts = events.texts(ints(ranges.column("event")), names)
-    return schema.table(
-        schema.RANGES,
-        {
-            "start": ranges.column("start"),
-            "end": ranges.column("end"),
-            "thread": ranges.column("thread"),
-            "style": np.where(is_free, schema.FREE, schema.NESTED).astype(np.int8),
-            **{name: texts.column(name) for name in templates.NAMES},
-        },
-    )
 
 
 def _threads(

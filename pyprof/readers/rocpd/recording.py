@@ -147,14 +147,6 @@ class Recording:
             return _sqlite.read(self.db, self.table("string"), "id", "string")
         return _sqlite.of_rows(self.read("string", {"id": int, "string": _sqlite.Numbered}), "id")
 
-    @cached_property
-    def pids(self) -> tuple[Int64Array, Rows]:
-        """The numbers of its processes in the system, and the row of each process's id."""
-        columns = self.columns("process")
-        number = "pid" if "pid" in columns else "id"
-        rows = self.read("process", dict.fromkeys(("id", number), int))
-        return ints(rows.column(number)), Rows(ints(rows.column("id")))
-
 
 class Rows:
     """The row of each id of a table; if several rows have the same id, the last counts."""
@@ -187,12 +179,13 @@ class Processes:
 
     def by_id(self, number: int, recording: Recording) -> Callable[[Int64Array], Int64Array]:
         """Return the function from ids of a recording's processes to their numbers."""
-        pids, rows = recording.pids
+        column = "pid" if "pid" in recording.columns("process") else "id"
+        processes = recording.read("process", dict.fromkeys(("id", column), int))
         unique = [
             self._make_unique((number, row), pid) if pid >= 0 else MISSING
-            for row, pid in enumerate(pids.tolist())
+            for row, pid in enumerate(ints(processes.column(column)).tolist())
         ]
-        known = np.array([*unique, MISSING])
+        known, rows = np.array([*unique, MISSING]), Rows(ints(processes.column("id")))
         return lambda ids: known[rows.rows(ids)]
 
     def _make_unique(self, process: tuple[int, int], pid: int) -> int:
