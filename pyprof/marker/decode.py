@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?\d+")
 _FIELDS = ("seq", "op_id", "sizes", "input_op_ids", "dtypes", "strides", "inputs", "stopped")
+_OF_ARGS = ("sizes", "dtypes", "strides", "inputs")
 _MARKS = {name: f", {name} = " for name in _FIELDS}
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
@@ -165,19 +166,12 @@ def decode_seq(text: str) -> Seq:
     call = None
     if not name.startswith(EVALUATE):
         mod, _, op = name.rpartition("::")
-        call = Call(mod, op, *_aten_args(fields))
+        columns = [_literal(fields.get(key, "")) for key in _OF_ARGS]
+        has_sizes = isinstance(columns[0], list)
+        padded = [_pad(column, len(columns[0])) for column in columns] if has_sizes else []
+        args = tuple(_aten_value(*arg) for arg in zip(*padded, strict=True))
+        call = Call(mod, op, args, whole=has_sizes)
     return Seq(name, numbers.get("seq"), numbers.get("op_id"), call)
-
-
-def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, Value], bool]:
-    sizes = _literal(fields.get("sizes", ""))
-    if not isinstance(sizes, list):
-        return (), {}, False
-    dtypes, strides, inputs = (
-        _pad(_literal(fields.get(key, "")), len(sizes)) for key in ("dtypes", "strides", "inputs")
-    )
-    described = zip(sizes, dtypes, strides, inputs, strict=True)
-    return tuple(_aten_value(*entry) for entry in described), {}, True
 
 
 def _pad(values: object, length: int) -> list[Any]:

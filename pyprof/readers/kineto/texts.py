@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pyprof import marker
@@ -179,14 +180,13 @@ def _generated_kernel(name: str, args: dict[str, Any]) -> str:
         )
     )
     inputs: list[Value] = []
-    for index, shape in enumerate(dims):
-        dtype = dtypes[index] if index < len(dtypes) else ""
-        stride = _sizes(strides[index]) if index < len(strides) else None
+    described = zip_longest(dims, dtypes, strides, values, fillvalue="")
+    for shape, dtype, stride, value in islice(described, len(dims)):
         size = _sizes(shape)
         if dtype and size is not None:
-            inputs.append(marker.Tensor(size, str(dtype), stride))
+            inputs.append(marker.Tensor(size, str(dtype), _sizes(stride)))
         else:
-            inputs.append(_scalar(values[index] if index < len(values) else ""))
+            inputs.append(_scalar(value))
     attributes = {
         key: args[key] for key in _KERNEL_ATTRIBUTES if isinstance(args.get(key), (str, int))
     }
