@@ -17,14 +17,9 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARK_BYTES = len(codecs.BOM_UTF8)
 
 
-def is_utf16(head: bytes) -> bool:
-    """Whether a file that begins with `head` is UTF-16."""
-    return head.startswith(_UTF16)
-
-
 def utf8(data: bytes) -> bytes:
     """Convert the beginning of a file to UTF-8 without a mark; UTF-8 itself may be invalid."""
-    if is_utf16(data):
+    if data.startswith(_UTF16):
         return data.decode("utf-16", "ignore").encode()
     return data.removeprefix(codecs.BOM_UTF8)
 
@@ -36,7 +31,7 @@ def utf8_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
         head += block
         if len(head) >= _MARK_BYTES:
             break
-    if not is_utf16(head):
+    if not head.startswith(_UTF16):
         yield head.removeprefix(codecs.BOM_UTF8)
         yield from blocks
         return

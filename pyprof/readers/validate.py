@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
@@ -36,11 +34,11 @@ _SORT_KEYS = ("start", "end", "device", "stream", "corr")
 
 def in_order(activities: pa.Table) -> pa.Table:
     """Sort activities by their start, those without one first; if in order they are not copied."""
-    start = _key(activities.column("start"))
+    start = ints(activities.column("start"))
     order, place = _equal_starts(start)
     rows = place if order is None else order[place]
     index = pa.array(rows)
-    by = np.lexsort([_key(activities.column(name).take(index)) for name in reversed(_SORT_KEYS)])
+    by = np.lexsort([ints(activities.column(name).take(index)) for name in reversed(_SORT_KEYS)])
     if order is None:
         if (by[1:] > by[:-1]).all():
             return activities
@@ -56,10 +54,6 @@ def _equal_starts(start: Int64Array) -> tuple[Int64Array | None, Int64Array]:
     ordered = start if order is None else start[order]
     same = ordered[1:] == ordered[:-1]
     return order, np.flatnonzero(np.append(same, [False]) | np.append([False], same))
-
-
-def _key(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.asarray(pc.fill_null(column, -1))
 
 
 ints_or_unknown = partial(ints, absent=NO_TIME)

@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from pyprof.readers.encodings import is_utf16, utf8, utf8_blocks
+from pyprof.readers.encodings import utf8, utf8_blocks
 
 TEXT = '{"a": "ä"}'
 
@@ -24,8 +24,3 @@ def test_text_becomes_utf8_whatever_the_chunk_size(data: bytes) -> None:
     for size in (1, 3, 1000):
         blocks = (data[at : at + size] for at in range(0, len(data), size))
         assert b"".join(utf8_blocks(blocks)).decode() == TEXT
-
-
-def test_plain_text_is_not_utf16() -> None:
-    assert not is_utf16(TEXT.encode())
-    assert is_utf16(codecs.BOM_UTF16_LE)
