@@ -75,26 +75,24 @@ def of_kernels(events: Sequence[Event], text: bytes) -> pa.Array:
     """
     if b"__" not in text:
         return pa.nulls(len(events), pa.string())
-    return pa.array([_counters(all_args(event)) for event in events], pa.string())
+    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - needs them
+    from pyprof.readers.ncu.tables import Kernel, Numbers, Value  # noqa: PLC0415 - nearly no trace
+
+    texts = []
+    for event in events:
+        metrics = {
+            metric: Value(str(float(value)), "nsecond" if "time_duration" in name else "")
+            for name, value in all_args(event).items()
+            if "__" in name
+            and (metric := known_name(_KINETO.get(name, name)))
+            and _number(value) is not None
+        }
+        kernel = Kernel({}, metrics)
+        counters = measured(kernel, Numbers([kernel])) if metrics else {}
+        kept = {key: value for key, value in counters.items() if key in schema.COUNTERS}
+        texts.append(orjson.dumps({"source": "args", **kept}).decode() if kept else None)
+    return pa.array(texts, pa.string())
 
 
 _KINETO = {"kineto__tensor_core_insts": "sm__inst_executed_pipe_tensor.sum"}
 """Kineto's own names of metrics."""
-
-
-def _counters(args: Mapping[str, Any]) -> str | None:
-    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - needs them
-    from pyprof.readers.ncu.tables import Kernel, Numbers, Value  # noqa: PLC0415 - nearly no trace
-
-    names = [name for name in args if "__" in name]
-    if not names:
-        return None
-    metrics = {
-        metric: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
-        for name in names
-        if (metric := known_name(_KINETO.get(name, name))) and _number(args[name]) is not None
-    }
-    kernel = Kernel({}, metrics)
-    counters = measured(kernel, Numbers([kernel]))
-    kept = {key: value for key, value in counters.items() if key in schema.COUNTERS}
-    return orjson.dumps({"source": "args", **kept}).decode() if kept else None

@@ -17,8 +17,6 @@ from pyprof.arrays import MISSING, ints
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyprof.arrays import Floats, Int64Array
     from pyprof.readers.rocpd.recording import Recording
 
@@ -51,29 +49,25 @@ def of_dispatches(recording: Recording, rows: pa.Table) -> pa.Array | None:
         return None
     start, end = (ints(rows.column(name)) for name in ("start", "end"))
     took_s = np.where((start >= 0) & (end > start), (end - start) / 1e9, np.nan)
-    columns = _rename(values, took_s).items()
-    texts = []
-    for row in range(rows.num_rows):
-        known = {name: float(column[row]) for name, column in columns if column[row] >= 0}
-        texts.append(orjson.dumps({"source": "rocprofv3", **known}).decode() if known else None)
-    return pa.array(texts, pa.string())
-
-
-def _rename(values: Mapping[str, _Values], took_s: Floats) -> dict[str, Floats]:
     nothing = _Values(np.full(len(took_s), np.nan), np.full(len(took_s), np.nan))
     each = {name: values.get(name, nothing) for name in _NAMES}
     hits, misses = each["TCC_HIT_sum"].total, each["TCC_MISS_sum"].total
     looked_up = np.where(hits + misses > 0, hits + misses, np.nan)
     share = each["L2CacheHit"].mean
     clock_hz = each["GRBM_GUI_ACTIVE"].mean / took_s
-    return {
+    columns = {
         "dram_bytes": _KIB * (each["FETCH_SIZE"].total + each["WRITE_SIZE"].total),
         "tensor_pct": each["MfmaUtil"].mean,
         "tensor_insts": each["SQ_INSTS_MFMA"].total,
         "occupancy_pct": each["OccupancyPercent"].mean,
         "l2_hit_pct": np.where(np.isnan(share), 100 * hits / looked_up, share),
         "clock_hz": np.where(clock_hz < _MAX_HZ, clock_hz, np.nan),
-    }
+    }.items()
+    texts = []
+    for row in range(rows.num_rows):
+        known = {name: float(column[row]) for name, column in columns if column[row] >= 0}
+        texts.append(orjson.dumps({"source": "rocprofv3", **known}).decode() if known else None)
+    return pa.array(texts, pa.string())
 
 
 def _values(recording: Recording, of_dispatch: Int64Array) -> dict[str, _Values]:

@@ -58,14 +58,28 @@ def captured(
     spans, complete = _spans(calls)
     if not spans:
         return Captured(schema.CAPTURED_LAUNCHES.empty_table(), 0, complete)
-    rows, graph, kind = _nodes(calls, spans, ran, process)
+    kind = np.full(len(calls), MISSING)
+    for number, pattern in reversed(_NODES):
+        kind[named(calls, pattern)] = number
+    gone = pc.is_in(calls["corr"], value_set=ran.drop_null()).combine_chunks()
+    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = MISSING
+
+    corr, start, end, thread = (
+        integers(calls[name]) for name in ("corr", "start", "end", "thread")
+    )
+    rows = np.flatnonzero(kind != MISSING)
+    rows = rows[np.lexsort((-end[rows], start[rows]))]
+    rows = rows[_mark_outer_calls(corr[rows], process[thread[rows]], start[rows], end[rows])]
+    graph = _graphs(spans, start[rows], thread[rows], process)
+    rows, graph = rows[graph != MISSING], graph[graph != MISSING]
+
     kernels = launched().take(pa.array(rows))
     columns = {name: kernels.column(name) for name in kernels.column_names}
     columns |= {
         "graph": graph.astype(np.int32),
         "thread": calls["thread"].take(pa.array(rows)),
         "time": calls["start"].take(pa.array(rows)),
-        "kind": kind.astype(np.int8),
+        "kind": kind[rows].astype(np.int8),
     }
     return Captured(schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans), complete)
 
@@ -87,26 +101,6 @@ def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
         elif since is not None:
             spans.append(_Span(since, int(start[index]), on))
     return sorted(spans), complete and not opened
-
-
-def _nodes(
-    calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Int64Array
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return the rows of calls that made nodes, and each one's graph and kind."""
-    kind = np.full(len(calls), MISSING)
-    for number, pattern in reversed(_NODES):
-        kind[named(calls, pattern)] = number
-    corr = calls["corr"]
-    gone = pc.is_in(corr, value_set=ran.drop_null()).combine_chunks()
-    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = MISSING
-    start, thread = integers(calls["start"]), integers(calls["thread"])
-    rows = np.flatnonzero(kind != MISSING)
-    rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
-    ends = integers(calls["end"])[rows]
-    rows = rows[_mark_outer_calls(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
-    graph = _graphs(spans, start[rows], thread[rows], process)
-    rows, graph = rows[graph != MISSING], graph[graph != MISSING]
-    return rows, graph, kind[rows]
 
 
 def _mark_outer_calls(
