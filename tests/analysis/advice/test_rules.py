@@ -68,6 +68,12 @@ def _advice(story: Story) -> dict[str, Advice]:
     return {advice.rule: advice for advice in advise(_context(story))}
 
 
+def _expected_us(advice: Advice) -> float:
+    """The gain in us; for an interval, the expected gain."""
+    gain_ns = advice.predicted.expected_ns if advice.predicted else known(advice.gain_ns)
+    return gain_ns / US
+
+
 def _busy(length: int = 100, name: str = TC_GEMM, begin: int = 0, grid: int = 256) -> Work:
     at = begin * US
     return Work((at + 10 * US, at + (10 + length) * US), (at, at + 5 * US), name,
@@ -454,87 +460,104 @@ def _one(name: str, at: tuple[int, int], call: tuple[int, int], *ranges: Range) 
     return Story([_busy(), work], list(ranges))
 
 
-CASES: dict[str, tuple[str, Story]] = {
-    # the rule that the story is about, and others that apply
-    "float32 off Tensor Cores": ("tf32", _matmul(CUDA_CORES, BIG, 8000)),
+CASES: dict[str, tuple[str, Story, float | None]] = {
+    # the rule that the story is about, and others that apply; the gain of the first in us, if known
+    "float32 off Tensor Cores": ("tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
     "float32 on a GPU whose Tensor Cores take float16": (
-        "mixed_precision", _on(VOLTA, _matmul("volta_sgemm_128x64_tn", BIG, 8000))),
-    "GPUs that work in turn": ("gpus_in_turn", _two_gpus(begin=310, called=10)),
+        "mixed_precision", _on(VOLTA, _matmul("volta_sgemm_128x64_tn", BIG, 8000)),
+        8000 - 2 * 4096**3 / 125e6),
+    "GPUs that work in turn": ("gpus_in_turn", _two_gpus(begin=310, called=10), 200),
     "float32 on a GPU whose matrix cores take bfloat16": (
-        "bfloat16 low_occupancy", _on(MI300X, _matmul(MFMA.format("SB"), BIG, 8000))),
-    "queued, but late": ("late_start", _one("late", (2000, 2010), (20, 25))),
-    "float16 off Tensor Cores": ("half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000)),
+        "bfloat16 low_occupancy", _on(MI300X, _matmul(MFMA.format("SB"), BIG, 8000)),
+        8000 * (1 - 163.4 / 1307.4)),
+    "queued, but late": ("late_start", _one("late", (2000, 2010), (20, 25)), 1890),
+    "float16 off Tensor Cores": ("half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000),
+        4000 * (1 - 78 / 312)),
     "layouts changed around convolutions": (
-        "channels_last", _conv(LAYOUT, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc")),
-    "kernels launched too slowly": ("launch_bound", _gap(150)),
-    "chains of element-wise kernels": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20)),
+        "channels_last", _conv(LAYOUT, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc"),
+        50),
+    "kernels launched too slowly": ("launch_bound", _gap(150), 45),
+    "chains of element-wise kernels": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20),
+        60 - 12 * 1.048576 / 1.1664),  # the bytes of one, at 0.75 of 1555 GB/s
     "chains of element-wise ops on a CPU": (
-        "unfused_pointwise", _steps(Called("mul", (ROW, ROW)), Called("add", (ROW, ROW)))),
+        "unfused_pointwise", _steps(Called("mul", (ROW, ROW)), Called("add", (ROW, ROW))), None),
     "attention of separate kernels": (
         "eager_attention host_work launch_bound under_roof unfused_pointwise",
-        Story(*told(*attention()))),
-    "an optimizer's chains": ("unfused_optimizer", _chain(1 << 20, 1 << 20, part=STEP)),
-    "an optimizer's ops on a CPU": ("unfused_optimizer", _optimizer("AdamW")),
+        Story(*told(*attention())), None),
+    "an optimizer's chains": ("unfused_optimizer", _chain(1 << 20, 1 << 20, part=STEP), 20),
+    "an optimizer's ops on a CPU": ("unfused_optimizer", _optimizer("AdamW"), 100),
     "waiting for the GPU": (
         "synchronisation launch_bound",
-        _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US)))),
-    "allocating": ("allocation launch_bound", _gap(160, Api("cudaMalloc", (111 * US, 155 * US)))),
+        _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
+    "allocating": ("allocation launch_bound", _gap(160, Api("cudaMalloc", (111 * US, 155 * US))),
+        44),
     "a copy that holds up the host": (
-        "blocking_copies launch_bound", _gap(160, Api("cudaMemcpy", (111 * US, 155 * US)))),
+        "blocking_copies launch_bound", _gap(160, Api("cudaMemcpy", (111 * US, 155 * US))), 44),
     "loading kernels": (
         "kernel_loading launch_bound tf32",
-        Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))])),
-    "the host elsewhere": ("host_work launch_bound", _gap(2000)),
-    "an op on the CPU beside a GPU": ("ops_on_cpu launch_bound", _on_cpu()),
-    "an op of a backward pass on the CPU": ("ops_on_cpu launch_bound", _in_node("aten::mul")),
-    "copies that hold up the host": ("pageable_copies blocking_copies", _copied(90)),
+        Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))]), 2900 - 120),
+    "the host elsewhere": ("host_work launch_bound", _gap(2000), 1890),
+    "an op on the CPU beside a GPU": ("ops_on_cpu launch_bound", _on_cpu(), 1888),
+    "an op of a backward pass on the CPU": ("ops_on_cpu launch_bound", _in_node("aten::mul"), 1888),
+    "copies that hold up the host": ("pageable_copies blocking_copies", _copied(90), 100),
     "waiting for data": (
-        "data_loading launch_bound", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__")),
-    "compiling": ("compilation launch_bound", _gap(2000, text=COMPILING)),
-    "compiling on a CPU": ("compilation", _cpu((0, 100), (2000, 2100), between=COMPILING)),
+        "data_loading launch_bound", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__"), 1888),
+    "compiling": ("compilation launch_bound", _gap(2000, text=COMPILING), 1888),
+    "compiling on a CPU": ("compilation", _cpu((0, 100), (2000, 2100), between=COMPILING), 1900),
     "communication alone": (
-        "communication launch_bound", Story([_busy(), _busy(name=NCCL, begin=200)])),
-    "copies that nothing hides": ("exposed_copies", _copied(5)),
-    "pages that move while a kernel waits": ("unified_memory", _migrated(50, 90)),
+        "communication launch_bound", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "copies that nothing hides": ("exposed_copies", _copied(5), 100),
+    "pages that move while a kernel waits": ("unified_memory", _migrated(50, 90), 40),
     "too few blocks, of ever larger tensors": (
-        "low_occupancy host_work launch_bound", _sized(16, 32, 64)),
-    "too few blocks": ("low_occupancy", Story([_busy(grid=27)])),
-    "far under the roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000)),
+        "low_occupancy host_work launch_bound", _sized(16, 32, 64), 100 * (3 - 112 / 108)),
+    "too few blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "far under the roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000),
+        20_000 - 2 * 4096**3 / 312e6 / 0.6),
     "computed again, by the checkpoint's node": (
-        "recomputation", _backward("CheckpointFunctionBackward", CALLED)),
-    "a last wave of few blocks": ("tail under_roof", _waves(1900)),
-    "more traffic than needed": ("excess_traffic", _moved(2.5)),
-    "Python between short ops on a CPU": ("short_ops", _cpu(*SHORT)),
-    "Python at something else": ("python_work", _cpu((0, 100), (2000, 2100))),
-    "tensors of lists": ("python_values", _unrecorded(101, 1999)),
+        "recomputation", _backward("CheckpointFunctionBackward", CALLED), 100),
+    "a last wave of few blocks": ("tail under_roof", _waves(1900), 5000 * (1 - 1900 / 1728 / 2)),
+    "more traffic than needed": ("excess_traffic", _moved(2.5), 60 * (1 - 1 / 2.5)),
+    "Python between short ops on a CPU": ("short_ops", _cpu(*SHORT), 19 * 40),
+    "Python at something else": ("python_work", _cpu((0, 100), (2000, 2100)), 1900),
+    "tensors of lists": ("python_values", _unrecorded(101, 1999), 1898),
     "tensors of lists for a GPU": (
         "python_values host_work launch_bound",
-        Story(_gap(2000).work, [op("tensor", (300 * US, 1900 * US))])),
-    "float64 on a CPU": ("double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE)),
+        Story(_gap(2000).work, [op("tensor", (300 * US, 1900 * US))]), 1600),
+    "float64 on a CPU": ("double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
     "data loaded on a CPU": (
-        "data_loading", _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__")),
-    "a loop over small ops": ("python_loop", _steps(*[Called("tanh", (SOME,))] * 80)),
-    "a tensor that grows": ("growing_cat", _grown(12, 64)),
+        "data_loading", _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__"),
+        1900),
+    "a loop over small ops": ("python_loop", _steps(*[Called("tanh", (SOME,))] * 80), 10 * 79),
+    "a tensor that grows": (
+        "growing_cat", _grown(12, 64),  # copied again: 1/2 of the second tensor, 2/3 of the third
+        50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
     "a mask made in each step": (
         "repeated_constant unused_gradients",
-        _steps(Called("ones", args=(64, 64)), Called("triu", (_tensor(64, 64),)), ROWS, count=4)),
+        _steps(Called("ones", args=(64, 64)), Called("triu", (_tensor(64, 64),)), ROWS, count=4),
+        3 * 20),  # two calls, in three of four steps
     "batches of two": (
-        "tiny_batches", _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=4, text="step")),
+        "tiny_batches", _steps(Called("linear", (_tensor(2, 32), WEIGHT)), count=4, text="step"),
+        4 * 10 * (1 - 2 / 64)),  # batches of 2 instead of 64, in 4 steps
     "gradients that nobody uses": (
-        "unused_gradients", _steps(ROWS, replace(ROWS, line=6), count=3, numbers=True)),
+        "unused_gradients", _steps(ROWS, replace(ROWS, line=6), count=3, numbers=True),
+        0.4 * 5 * 100),  # of five calls, after which the next is seen to be another node
     "gradients that are looked at for NaN": (
-        "anomaly_detection", _backward("MulBackward0", LOOKS_FOR_NAN)),
+        "anomaly_detection", _backward("MulBackward0", LOOKS_FOR_NAN), None),
     "parts of a large tensor": (
-        "indexing_backward", _steps(Called("__getitem__", (WIDE,), 10, 300, node=True))),
-    "copies to be contiguous": ("contiguous_copies", _steps(Called("contiguous", (WIDE,)))),
-    "computed again, by hooks": ("recomputation", _backward("MulBackward0", INIT, CALLED)),
+        "indexing_backward", _steps(Called("__getitem__", (WIDE,), 10, 300, node=True)), 300),
+    "copies to be contiguous": ("contiguous_copies", _steps(Called("contiguous", (WIDE,))), 10),
+    "computed again, by hooks": ("recomputation", _backward("MulBackward0", INIT, CALLED), 100),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("applying", "story"), CASES.values(), ids=CASES.keys())
-def test_the_rules_with_evidence_apply_and_no_others(applying: str, story: Story) -> None:
-    found = _advice(story)
-    assert sorted(found) == sorted(applying.split())
+@pytest.mark.parametrize(("applying", "story", "gain_us"), CASES.values(), ids=CASES.keys())
+def test_the_rules_with_evidence_apply_and_no_others(
+    applying: str, story: Story, gain_us: float | None
+) -> None:
+    found, (first, *others) = _advice(story), applying.split()
+    assert sorted(found) == sorted([first, *others])
+    if gain_us is not None:
+        assert _expected_us(found[first]) == pytest.approx(gain_us, rel=0.01)
     for advice in found.values():
         assert advice.evidence
         assert advice.gain_ns is None or advice.gain_ns > 0
@@ -738,7 +761,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "each call is of another module: layers alike": [
             _steps(*[Called("tanh", (SOME,), layer=f"net.{place}") for place in range(80)])],
         "the tensors are large: an op's call costs little beside its work": [
-            _steps(*[Called("tanh", (_tensor(4096, 4096),), 100)] * 80)],
+            _steps(*[Called("tanh", (_tensor(4096, 4096),), 100)] * 80),
+            _steps(*[Called("tanh", (_tensor(1 << 40, 1 << 40),))] * 80)],  # beyond 64 bits
         "a few calls a step": [
             _steps(*[Called("tanh", (SOME,))] * 8), _checkpointed(80),
             _steps(*[*[Called("add", (SOME,))] * 3, Called("tanh", (SOME,))] * 30)],
@@ -972,7 +996,7 @@ def test_idle_time_counts_for_one_rule() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
     """As chosen with `--where`, without idle time; without rows there is none."""
-    _, story = CASES[case]
+    _, story, _ = CASES[case]
     net = capture(story.work, story.api, story.ranges)
     table = Table(parse(net), story.override)
     for place in range(table.records.rows + 1):
@@ -1018,7 +1042,7 @@ def test_chains_of_unmarked_kernels() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    missing = rules().keys() - {told.split()[0] for told, _ in CASES.values()}
+    missing = rules().keys() - {told.split()[0] for told, *_ in CASES.values()}
     assert not missing, "write a story of each of these rules into CASES, above"
 
 
@@ -1342,16 +1366,10 @@ def _attention_on_cpu() -> Story:
 
 _FEW_BLOCKS = _busy(172, ADD, begin=10, grid=27)
 GAINS = {
-    "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
-        "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
     "tf32 of a short product: down to the shortest kernel": (
         "tf32", _matmul(CUDA_CORES, (_tensor(256, 256),) * 2, 7), 7 - 2.5),
     "tf32 of a short kernel without a known op: the same, as far as it was tried": (
         "tf32", Story([_busy(7, CUDA_CORES)]), 7 - 2.5 * tried("--dtype tf32").low),
-    "a layout kernel: all of it": (
-        "channels_last", CASES["layouts changed around convolutions"][1], 50),
-    "three kernels but the bytes of one, at 0.75 of 1555 GB/s": (
-        "unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), 60 - 12 * 1.048576 / 1.1664),
     "attention of four kernels of 100 us, fused at 0.17 of 312 TFLOP/s": (
         "eager_attention", Story(*told(*attention(64, 1024, 1024, 64))),
         400 - 4 * 64 * 1024 * 1024 * 64 / 312e6 / 0.17),
@@ -1364,11 +1382,8 @@ GAINS = {
         400 - 4 * 16 * 1024 * 1024 * 64 / 125e6 / 0.17),
     "attention on a CPU, at most all of it": (
         "eager_attention", _attention_on_cpu(), 400),
-    "idle time after a wait": (
-        "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "a launch until it returned, not until its kernel began": (
         "launch_bound", _one("late", (603, 610), (105, 115)), 5),
-    "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
     "idle blocks, but the others reach 3/4 of 1555 GB/s": (
         "low_occupancy", Story([_FEW_BLOCKS], _called("add", _FEW_BLOCKS, *BIG)),
         172 - 3 * 4 * 4096**2 / 1.5552e6),
@@ -1378,8 +1393,6 @@ GAINS = {
     "tf32 by the kernel's name alone, at most at the higher peak, as far as it was tried": (
         "tf32", Story([_busy(8000, CUDA_CORES)]),
         8000 * (1 - 19.5 / 156 * tried("--dtype tf32").low)),
-    "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
-    "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
     "more communication than the rest of the time could hide": (
         "communication", Story([_busy(), _busy(300, NCCL, begin=100)]), 100),
     "float64 by the kernel's name, on an A100 at half the rate of float32": (
@@ -1413,8 +1426,6 @@ GAINS = {
             replace(_busy(30_000, "volta_h884gemm_128x64_ldg8_tn", begin=20_000), stream=8),
             _busy(4000, ADD, begin=60_000)])),
         10_000 * (1 - 15.7 / 125) + 4000 / 2),
-    "float64 on a CPU: half of the bytes": (
-        "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
     "a float64 convolution on a CPU: a fifth stays": (
         "double_precision", _cpu((0, 100), (101, 200), name="conv2d", tensors=DOUBLE_IMAGES),
         199 * 4 / 5),
@@ -1425,42 +1436,20 @@ GAINS = {
     "data loaded on a CPU, with ops in the loader: all of it": (
         "data_loading", replace(_cpu((0, 100), (900, 950), (2000, 2100)), ranges=[
             Range("enumerate(DataLoader)#__next__", (100 * US, 2000 * US))]), 1900),
-    "pauses of 40 us between 20 ops": ("short_ops", _cpu(*SHORT), 19 * 40),
-    "a pause of 1.9 ms": ("python_work", _cpu((0, 100), (2000, 2100)), 1900),
-    "a tensor of a list": ("python_values", _unrecorded(101, 1999), 1898),
-    "80 calls of 10 us that could be one": (
-        "python_loop", _steps(*[Called("tanh", (SOME,))] * 80), 10 * 79),
     "80 products of 10 us, of which the core computes 2.5 us at best": (
         "python_loop", _steps(*[Called("mm", (_tensor(64, 32), _tensor(32, 61)))] * 80),
         79 * (10 - 2 * 64 * 32 * 61 / 100e3)),
-    "what is copied again: 1/2 of the second tensor, 2/3 of the third, ...": (
-        "growing_cat", _grown(12, 64), 50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
-    "the same, but not what calls cost": (
+    "a tensor that grows, but not what calls cost": (
         "growing_cat", _grown(12, 64, pause_ns=90 * US),
         50 * sum(1 - 1 / (each + 1) for each in range(1, 12))),
-    "a mask of two calls, in three of four steps": (
-        "repeated_constant", CASES["a mask made in each step"][1], 3 * 20),
-    "batches of 2 instead of 64, in 4 steps": (
-        "tiny_batches", CASES["batches of two"][1], 4 * 10 * (1 - 2 / 64)),
-    "at most 40 % of five calls, after which the next is seen to be another node": (
-        "unused_gradients", CASES["gradients that nobody uses"][1], 0.4 * 5 * 100),
-    "the backward pass of a slice": (
-        "indexing_backward", CASES["parts of a large tensor"][1], 300),
-    "a copy into another layout": ("contiguous_copies", CASES["copies to be contiguous"][1], 10),
-    "a copy that does not block": ("exposed_copies", _copied(5), 100),
-    "a copy": ("pageable_copies", _copied(90), 100),
-    "what is idle until a copy's call returns": (
-        "blocking_copies", _gap(160, Api("cudaMemcpy", (111 * US, 155 * US))), 44),
     "pages, as long as the kernel ran": ("unified_memory", _migrated(90, 130), 20),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS.keys())
 def test_gains_equal_those_worked_out_by_hand(rule: str, story: Story, expected_us: float) -> None:
-    """In us; for an interval, the expected gain."""
-    found = _advice(story)[rule]
-    gain_ns = found.predicted.expected_ns if found.predicted else known(found.gain_ns)
-    assert gain_ns / US == pytest.approx(expected_us, rel=0.01)
+    """Those that no case of one story has."""
+    assert _expected_us(_advice(story)[rule]) == pytest.approx(expected_us, rel=0.01)
 
 
 def test_attention_on_a_cpu_is_of_ops() -> None:
@@ -1512,12 +1501,6 @@ def test_advice_is_sorted_by_gain() -> None:
     gains = [advice.gain_ns or 0 for advice in _advice(story).values()]
     assert gains == sorted(gains, reverse=True)
     assert len(gains) > 1
-
-
-def test_ops_on_tensors_whose_size_exceeds_64_bits_are_not_small() -> None:
-    """A damaged capture states such sizes."""
-    huge = Called("tanh", (_tensor(1 << 40, 1 << 40),))
-    assert "python_loop" not in _advice(_steps(*[huge] * 80))
 
 
 def test_gains_of_parallel_gpus_are_not_added() -> None:
