@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 _KEYS = ("op", "dir", "kernel")
 _MEANS = ("tensor", "occ", "occmeas", "l2hit", "clock")
 """Columns whose mean over rows, weighted by time, is shown."""
-_TOTALS = ("rows", "ns", "dram", "dram_ns", "least", "dram_of_least", "energy", "energy_step",
-           "energy_ns", "clock_share", "clock_of_share", "clock_share_ns")  # fmt: skip
-_SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part in ("", "_ns"))),
-                      "sum")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +47,9 @@ class CounterTotals:
 
     @property
     def sums(self) -> Mapping[str, Any]:
-        """What `_SUMS` names, for all that was measured."""
-        return {name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS}
+        """The columns of `ops`, for all that was measured."""
+        names = self.ops.drop_columns([*_KEYS]).column_names
+        return {name: pc.sum(self.ops.column(name)).as_py() or 0 for name in names}
 
     @property
     def total(self) -> MeasuredOp:
@@ -138,8 +135,8 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         columns |= {name: _sum(values * ns), f"{name}_ns": _sum(ns, values)}
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
     keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
-    data = pa.table({**keys, **{name: columns[name] for name in _SUMS}})
-    return add_up(data.filter(pa.array(chosen)), _KEYS, _SUMS)
+    data = pa.table({**keys, **columns}).filter(pa.array(chosen))
+    return add_up(data, _KEYS, dict.fromkeys(columns, "sum"))
 
 
 def _sum(values: Floats, where: Floats | None = None) -> Floats:
