@@ -146,7 +146,7 @@ def anomaly_detection(context: RuleContext) -> Advice | None:
         return None
     checks = context.inside(union_of(*ranges_named(context.capture, r"^aten::_is_any_true\b")))
     calls = context.calls
-    is_node = np.array([name.startswith("evaluate_function: ") for name in calls.name], bool)
+    is_node = calls.name.matches(lambda name: name.startswith("evaluate_function: "))
     checked = np.flatnonzero(is_node & (checks.length_within(calls.start, calls.end) > 0))
     if not len(checked):
         return None

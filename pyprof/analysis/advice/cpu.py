@@ -13,6 +13,7 @@ from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH, HOST, OPS
 from pyprof.analysis.time.intervals import longest, union
+from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def _advise_on_pauses(context: RuleContext, cause: str, title: str, action: str)
     if not len(pauses) or pauses.total < _MIN_SHARE * context.span_ns:
         return None
     calls = context.calls
-    if not calls.name:
+    if not len(calls.name):
         rows, idle_ns = idle_for(context, cause, context.cpus)
         return context.advice(title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
@@ -91,10 +92,9 @@ def _advise_on_pauses(context: RuleContext, cause: str, title: str, action: str)
             action = ("" if context.trains else UNLESS_SERVING) + _AHEAD + action
         before, ns = order[np.maximum(index[again] - 1, 0)].tolist(), ns[again]
         following = _prefer_lines(context, order, index[again])
-        lines = [calls.line[call] for call in before]
         details = [
-            f"after {calls.name[call]} at {line.rpartition('/')[2]}" if line else ""
-            for call, line in zip(before, lines, strict=True)
+            f"after {calls.name.at(call)} at {line.rpartition('/')[2]}" if line else ""
+            for call, line in zip(before, map(calls.line.at, before), strict=True)
         ]
     if ns.sum() < _MIN_SHARE * context.span_ns:
         return None
@@ -120,9 +120,7 @@ def _mark_recurring(
     The first of several calls does not count: things are loaded and imported then. Also mark the
     pauses that recur, as in a loop.
     """
-    numbers: dict[tuple[str, str | None], int] = {}
-    pairs = zip(context.calls.name, context.calls.line, strict=True)
-    site = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+    site = number_combinations(context.calls.name.index, context.calls.line.index)
     calls = np.bincount(site)
     first = order[np.unique(site[order], return_index=True)[1]]
     is_first = np.isin(following, first) & (calls[site[following]] > _SOME)
@@ -140,7 +138,7 @@ _NEXT = 3
 
 def _prefer_lines(context: RuleContext, order: Int64Array, place: Int64Array) -> Int64Array:
     """Return the calls at these places, or one of the next few if a call has no line."""
-    known = np.append([line is not None for line in context.calls.line], False)
+    known = context.calls.line.index >= 0
     chosen = order[place]
     for after in range(1, _NEXT):
         later = order[np.minimum(place + after, len(order) - 1)]
@@ -173,8 +171,8 @@ def python_values(context: RuleContext) -> Advice | None:
         return None
     calls = context.calls
     names = MAKES_TENSORS if context.devices else MAKES_TENSORS | MAKES_VALUES
-    values = np.array([name in names for name in calls.name], bool)
-    chosen = np.flatnonzero(values & (context.devices != () or calls.without_work(waited)))
+    of_values = calls.name.is_in(*names)
+    chosen = np.flatnonzero(of_values & (context.devices != () or calls.without_work(waited)))
     ns = waited.length_within(calls.start[chosen], calls.end[chosen])
     chosen, ns = chosen[ns > 0], ns[ns > 0]
     if not len(ns) or ns.sum() < _MIN_SHARE * context.span_ns:
@@ -199,7 +197,8 @@ def of_calls(
     context: RuleContext, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
 ) -> tuple[Finding, ...]:
     """Group calls by op and line and add up their times; the largest group comes first."""
-    names, lines = context.calls.name, context.calls.line
-    what = [names[index] for index in chosen.tolist()]
-    line = pa.array([lines[index] for index in chosen.tolist()], pa.string())
+    what, line = (
+        column.take(chosen).to_arrow(pa.string())
+        for column in (context.calls.name, context.calls.line)
+    )
     return group_findings(what, line, details, ns)

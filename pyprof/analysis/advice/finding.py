@@ -60,7 +60,7 @@ class Advice:
 
 
 def group_findings(
-    what: pa.Array | Sequence[str],
+    what: pa.Array,
     line: pa.Array,
     detail: Sequence[str] | None,
     ns: NDArray[np.float64] | Int64Array,

@@ -204,12 +204,12 @@ def _mark_on_cpu(context: RuleContext) -> Mask:
     began = np.sort(ints(context.capture.calls.column("start")))
     called = np.searchsorted(began, calls.end) > np.searchsorted(began, calls.start)
     launches = np.isin(calls.thread, ints(context.capture.calls.column("thread")))
-    some = (calls.end - calls.start > DISPATCH_NS) & calls.computes & launches & ~called
-    for call in np.flatnonzero(some).tolist():
-        op = calls.name[call]
-        waits = communicates(op) or collective_kind(op) in (BARRIER, SEND_RECV)
-        some[call] = not waits and op not in MAKES_TENSORS | MAKES_VALUES
-    return np.asarray(some)
+    waits = calls.name.matches(
+        lambda op: communicates(op) or collective_kind(op) in (BARRIER, SEND_RECV)
+    )
+    elsewhere = waits | calls.name.is_in(*MAKES_TENSORS, *MAKES_VALUES)
+    is_long = calls.end - calls.start > DISPATCH_NS
+    return np.asarray(is_long & calls.computes & launches & ~called & ~elsewhere)
 
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice")

@@ -40,21 +40,16 @@ def half_precision(context: RuleContext) -> Advice | None:
     missed = context.class_matches(lambda each: each.tc.value == "0" and each.dtype in HALF)
     named = _find_by_name(context, HALF) & context.without_op & context.device_has("float16")
     candidates = np.flatnonzero((context.family(*FAMILIES) & missed) | named)
-    texts = [*context.why.values, ""]
-    reasons = [
-        _NAMED if is_named else texts[index]
-        for index, is_named in zip(
-            context.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
-        )
-    ]
-    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
+    why = context.why.take(candidates).numpy(str, "")
+    reasons = np.where(named[candidates], _NAMED, why)
+    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons.tolist()], bool)
     rows = candidates[keep]
     return context.advice(
         "half-precision products run without Tensor Cores",
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
         context.most(rows, _on_tensor_cores(context, rows, "float16")),
-        detail=[reason for reason, is_kept in zip(reasons, keep.tolist(), strict=True) if is_kept],
+        detail=reasons[keep].tolist(),
     )
 
 
@@ -232,9 +227,7 @@ def _describe_sources(context: RuleContext, rows: Int64Array) -> str:
     """Return the lines from which float64 may come, in brackets; "" if unknown."""
     if not len(rows):
         return ""
-    lines = dict.fromkeys(
-        f"{name} at {line.rpartition('/')[2]}"
-        for name, line in zip(context.calls.name, context.calls.line, strict=True)
-        if name in ("from_numpy", "double") and line
-    )
-    return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""
+    names, lines = context.calls.name, context.calls.line
+    sources = np.flatnonzero(names.is_in("from_numpy", "double") & lines.matches()).tolist()
+    found = dict.fromkeys(f"{names.at(c)} at {lines.at(c).rpartition('/')[2]}" for c in sources)
+    return f" ({', '.join([*found][:_MAX_SOURCES])})" if found else ""

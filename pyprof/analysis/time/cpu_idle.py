@@ -24,6 +24,7 @@ from pyprof.marker.model import NODE
 from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import user_line
 from pyprof.parse.ranges.texts import map_texts, of_kinds
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,9 @@ class OpCalls:
     end: Int64Array
     thread: Int64Array
     """The row of the capture's table of threads."""
-    name: list[str]
-    line: list[str | None]
-    """The user's source line of each; None if the capture has no stack of it."""
+    name: DictionaryColumn
+    line: DictionaryColumn
+    """The user's source line of each; null if the capture has no stack of it."""
     computes: Mask
     """Whether it, or an op inside, may compute: not of views, however long a subclass takes."""
     around: list[str]
@@ -56,7 +57,8 @@ class OpCalls:
 
 
 _NOTHING = np.zeros(0, np.int64)
-NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, [], [], np.zeros(0, bool), [])
+_NO_TEXTS = DictionaryColumn(_NOTHING, [])
+NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, _NO_TEXTS, _NO_TEXTS, np.zeros(0, bool), [])
 
 
 def outermost_calls(capture: Capture) -> OpCalls:
@@ -72,12 +74,15 @@ def outermost_calls(capture: Capture) -> OpCalls:
     for rows in reversed(levels):
         computes[nest.parent[rows[computes[rows]]]] = True
     rows = np.flatnonzero(named & ~inside)
-    names = [ranges.names[number] for number in ranges.name[rows].tolist()]
-    lines = [*ranges.lines, None]  # MISSING is the last
-    line = [lines[number] for number in ranges.line[rows].tolist()]
-    around = [ranges.names[number] for number in np.unique(ranges.name[python]).tolist()]
-    thread = nest.thread[rows].astype(np.int64)
-    return OpCalls(nest.start[rows], nest.end[rows], thread, names, line, computes[rows], around)
+    return OpCalls(
+        start=nest.start[rows],
+        end=nest.end[rows],
+        thread=nest.thread[rows].astype(np.int64),
+        name=DictionaryColumn(ranges.name[rows], ranges.names),
+        line=DictionaryColumn(ranges.line[rows], ranges.lines),
+        computes=computes[rows],
+        around=[ranges.names[number] for number in np.unique(ranges.name[python]).tolist()],
+    )
 
 
 _NODE = re.compile(rf"evaluate_function: |(?:{NODE}|AccumulateGrad)$")
