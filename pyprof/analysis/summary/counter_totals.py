@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.summary.device_power import Power, cause, device_power
-from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp
+from pyprof.answers.summary_answer import Measured, MeasuredOp
 from pyprof.arrays import ratio_if_known
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
@@ -180,17 +180,7 @@ def measured(
         clock_hz=total.clock_hz,
         throttled=totals.throttled,
         contradictions=totals.contradictions,
-        power=tuple(
-            DevicePower(
-                rank=one.rank,
-                device=one.device,
-                energy_j=one.energy_j,
-                mean_w=one.mean_w,
-                most_w=one.most_w,
-                sampled_s=one.time_s,
-            )
-            for one in totals.power
-        ),
+        power=tuple(one.drawn for one in totals.power),
         ops=tuple(map(_measured_op, totals.ops.sort_by(order).to_pylist())),
     )
 

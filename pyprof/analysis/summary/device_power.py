@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.answers.summary_answer import DevicePower
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
 
@@ -45,16 +46,9 @@ _SELDOM = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The power of one device over the capture."""
+    """The power of one device over the capture, and what may have held its clock down."""
 
-    device: int
-    rank: int | None
-    energy_j: float
-    """Energy over the sampled time."""
-    time_s: float
-    """The sampled time."""
-    mean_w: float
-    most_w: float
+    drawn: DevicePower
     at_most: float
     """Share of the samples of a busy device within 2 % of the highest."""
     hottest_c: float | None
@@ -129,12 +123,14 @@ def _power(
     reasons = _samples(rows, "clock_reasons", bounds)[1].astype(np.int64)
     reasons = reasons[(reasons & _NOT_BUSY) == 0]
     return Power(
-        device=device,
-        rank=rank,
-        energy_j=energy_j,
-        time_s=float(lengths_s.sum()),
-        mean_w=energy_j / float(lengths_s.sum()),
-        most_w=most_w,
+        drawn=DevicePower(
+            rank=rank,
+            device=device,
+            energy_j=energy_j,
+            mean_w=energy_j / float(lengths_s.sum()),
+            most_w=most_w,
+            sampled_s=float(lengths_s.sum()),
+        ),
         at_most=float((busy >= _NEAR_MAX * most_w).mean()) if len(busy) else 0.0,
         hottest_c=float(heat.max()) if len(heat) else None,
         fixed_clock=len(clock) > 0 and bool((clock == clock[0]).all()),
@@ -154,7 +150,5 @@ def cause(powers: Sequence[Power]) -> str:
     hottest = max((p.hottest_c for p in powers if p.hottest_c is not None), default=0.0)
     if hottest >= _HOT_C:
         return f"at {hottest:.0f} °C, which looks like thermal throttling"
-    capped = [
-        power.most_w for power in powers if power.at_most >= _CAPPED and not power.fixed_clock
-    ]
+    capped = [p.drawn.most_w for p in powers if p.at_most >= _CAPPED and not p.fixed_clock]
     return f"power stayed at {max(capped):,.0f} W, which looks like a power cap" if capped else ""
