@@ -13,14 +13,14 @@ from pyprof.analysis.time.intervals import EMPTY, union_of
 from pyprof.arrays import ints
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.records.records import distinct
+from pyprof.records.records import distinct, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.records.records import Records
+    from pyprof.records.records import DictionaryColumn, Records
     from pyprof.schema import Capture
 
 
@@ -81,11 +81,10 @@ def call_kind(name: str) -> str | None:
 def calls(records: Records, capture: Capture | None) -> Calls:
     """Return the API calls of a capture; without them, the launches that the records hold."""
     if capture is not None:
-        names = capture.calls.column("name").combine_chunks()
-        nameless = [bool(_NO_NAME.match(text)) for text in names.dictionary.to_pylist()]
-        # most have a name, and with it is known which calls wait
-        if 2 * np.array([*nameless, True])[ints(names.indices)].sum() < len(names):
-            return _captured_calls(capture)
+        name = encode(capture.calls.column("name").combine_chunks())
+        # if most have a name, it is known which calls wait
+        if 2 * name.matches(lambda text: not _NO_NAME.match(text)).sum() > len(name):
+            return _captured_calls(capture, name)
     begin, end = launch_bounds(records)
     kind_of_call = launch_kinds(records)
     kind_of_call[(begin < 0) | ~called_itself(records)] = -1
@@ -96,23 +95,15 @@ _NO_NAME = re.compile(r"$|(?:unknown|RUNTIME|DRIVER) call\b")
 """Names that readers use for calls without a name, or with an unknown number."""
 
 
-def _captured_calls(capture: Capture) -> Calls:
-    table = capture.calls
-    names = table.column("name").combine_chunks()
-    texts = names.dictionary.to_pylist()
-    kinds = [call_kind(text) for text in texts]
-    code = [-1 if kind is None else CALL_KINDS.index(kind) for kind in kinds]
-    loads = [
-        kind == LAUNCH and not _LOADS_NOTHING.search(text)
-        for kind, text in zip(kinds, texts, strict=True)
-    ]
-    index = ints(names.indices)
-    kind_of_call = np.array([*code, -1], np.int8)[index]
-    pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
-    start, end = ints(table.column("start")), ints(table.column("end"))
-    kind_of_call[np.array([*loads, False])[index] & (end - start > LOAD_NS)] = CALL_KINDS.index(
-        LOAD
-    )
+def _captured_calls(capture: Capture, name: DictionaryColumn) -> Calls:
+    thread, start, end = (ints(capture.calls.column(each)) for each in ("thread", "start", "end"))
+    number: dict[str | None, int] = {None: -1}
+    number |= {kind: index for index, kind in enumerate(CALL_KINDS)}
+    kind_of_call = name.numpy(lambda text: number[call_kind(text)], -1).astype(np.int8)
+    may_load = kind_of_call == number[LAUNCH]
+    may_load &= name.matches(lambda text: not _LOADS_NOTHING.search(text))
+    kind_of_call[may_load & (end - start > LOAD_NS)] = number[LOAD]
+    pid = ints(capture.threads.column("pid"))[thread]
     return _ordered(pid, start, end, kind_of_call, complete=True)
 
 
