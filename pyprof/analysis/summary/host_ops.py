@@ -61,12 +61,10 @@ class _Ranges(NamedTuple):
 
     nest: Nest
     kind: IntArray
-    name: IntArray
-    """Index of the op's name in `names`; MISSING for a range that is not an op."""
-    names: list[str]
-    line: IntArray
-    """Index in `lines` of the line that called it; MISSING if unknown."""
-    lines: list[str]
+    name: DictionaryColumn
+    """The op's name; null for a range that is not an op."""
+    line: DictionaryColumn
+    """The line that called it; null if unknown."""
     in_python: Mask
     """Whether it runs Python code: an optimizer's step, or an autograd function."""
 
@@ -80,9 +78,9 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     if source.capture is None:
         return None
     ranges = op_ranges(source.capture)
-    if not ranges.names:
+    if not ranges.name.values:
         return None
-    nest, number = ranges.nest, ranges.name
+    nest, number = ranges.nest, ranges.name.index
     launches = _count_launches(nest, source.table.records, source.capture)
     if within is not None:
         inside = (nest.start >= within[0]) & (nest.start < within[1])
@@ -93,8 +91,8 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     np.subtract.at(own, nest.parent, length)
     calls = pa.table(
         {
-            "op": DictionaryColumn(number, ranges.names).dictionary_array(),
-            "line": DictionaryColumn(ranges.line, ranges.lines).dictionary_array(),
+            "op": DictionaryColumn(number, ranges.name.values).dictionary_array(),
+            "line": ranges.line.dictionary_array(),
             "cpu_calls": once.astype(np.int64),
             "cpu_self": own[:-1],
             "cpu_total": length * once,
@@ -152,36 +150,35 @@ def op_ranges(capture: Capture) -> _Ranges:
     around = nesting.nest(
         thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
     )
-    line_of_template, lines = _number_names(
+    line_of_template = _names(
         statements,
         referenced_rows([code.take(stacks)], len(statements)),
         lambda said: user_line(user_trace(said.frames)),
     )
-    line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
+    code_of_stack = np.append(code.take(stacks.take(around.order)), MISSING)  # of no stack
     leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
-    line = np.append(line_of_stack, np.int32(MISSING)).take(leaf)  # MISSING is the last
+    line = line_of_template.take(code_of_stack.take(leaf))
     rows = rows.take(nest.order)
     kind, code = kind.take(rows), code.take(rows)
     used = referenced_rows([code], len(statements))
     used = used[np.isin(read.kind[used], _OPS)]
-    number_of_template, names = _number_names(statements, used, _name)
     in_python = np.zeros(len(statements) + 1, bool)
     in_python[used] = [_runs_python(statements[index]) for index in used.tolist()]
-    name = number_of_template.take(code)
-    return _Ranges(nest, kind, name, names, line, lines, in_python.take(code))
+    name = _names(statements, used, _name).take(code.astype(np.int64))
+    return _Ranges(nest, kind, name, line, in_python.take(code))
 
 
-def _number_names(
+def _names(
     statements: list[Statement], used: Int64Array, name_of: Callable[[Statement], str | None]
-) -> tuple[IntArray, list[str]]:
-    """Number the names of the statements that are used; MISSING for one without a name."""
+) -> DictionaryColumn:
+    """The names of the statements that are used; null for one without a name, and at the end."""
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(statements) + 1, MISSING, np.int32)
     for index in used.tolist():
         name = name_of(statements[index])
         if name is not None:
             number_of_template[index] = numbers.setdefault(name, len(numbers))
-    return number_of_template, [*numbers]
+    return DictionaryColumn(number_of_template, [*numbers])
 
 
 def _ranks(op_id: Int64Array, rank: IntArray) -> Int64Array:
@@ -216,7 +213,8 @@ def _mark_repeats(ranges: _Ranges) -> Mask:
     inside = parent != MISSING
     alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
     marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind != Kind.OP)
-    same = (ranges.name == ranges.name[parent]) & (ranges.name != MISSING)
+    name = ranges.name.index
+    same = (name == name[parent]) & (name != MISSING)
     return np.asarray(inside & same & (alone | marked), bool)
 
 

@@ -64,13 +64,13 @@ NO_CALLS = OpCalls(_NOTHING, _NOTHING, _NOTHING, _NO_TEXTS, _NO_TEXTS, np.zeros(
 def outermost_calls(capture: Capture) -> OpCalls:
     """Find the outermost ranges of ops."""
     ranges = op_ranges(capture)
-    nest, named = ranges.nest, ranges.name != MISSING
+    nest, named = ranges.nest, ranges.name.index != MISSING
     python, named = named & ranges.in_python, named & ~ranges.in_python
     inside = np.zeros(len(named), bool)
     levels = [rows for _, rows in nesting.by_value(nest.depth)][1:]
     for rows in levels:  # each from the one above it
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
-    computes = named & np.array([*map(_may_compute, ranges.names), False])[ranges.name]
+    computes = named & ranges.name.matches(_may_compute)
     for rows in reversed(levels):
         computes[nest.parent[rows[computes[rows]]]] = True
     rows = np.flatnonzero(named & ~inside)
@@ -78,10 +78,10 @@ def outermost_calls(capture: Capture) -> OpCalls:
         start=nest.start[rows],
         end=nest.end[rows],
         thread=nest.thread[rows].astype(np.int64),
-        name=DictionaryColumn(ranges.name[rows], ranges.names),
-        line=DictionaryColumn(ranges.line[rows], ranges.lines),
+        name=ranges.name.take(rows),
+        line=ranges.line.take(rows),
         computes=computes[rows],
-        around=[ranges.names[number] for number in np.unique(ranges.name[python]).tolist()],
+        around=[ranges.name.values[each] for each in np.unique(ranges.name.index[python])],
     )
 
 
