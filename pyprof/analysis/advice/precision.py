@@ -228,6 +228,6 @@ def _describe_sources(context: RuleContext, rows: Int64Array) -> str:
     if not len(rows):
         return ""
     names, lines = context.calls.name, context.calls.line
-    sources = np.flatnonzero(names.is_in("from_numpy", "double") & lines.matches()).tolist()
-    found = dict.fromkeys(f"{names.at(c)} at {lines.at(c).rpartition('/')[2]}" for c in sources)
-    return f" ({', '.join([*found][:_MAX_SOURCES])})" if found else ""
+    calls = np.flatnonzero(names.is_in("from_numpy", "double") & lines.matches()).tolist()
+    sources = dict.fromkeys(f"{names.at(c)} at {lines.at(c).rpartition('/')[2]}" for c in calls)
+    return f" ({', '.join([*sources][:_MAX_SOURCES])})" if sources else ""
