@@ -52,10 +52,6 @@ def _merge_names(a: Mapping[str, str], b: Mapping[str, str]) -> Mapping[str, str
     return {name: min(names[name] for names in (a, b) if name in names) for name in {**a, **b}}
 
 
-def _first_known(a: Try | None, b: Try | None) -> Try | None:
-    return a or b
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSums:
     """What a report is made from, small enough to send; several captures make one."""
@@ -73,7 +69,7 @@ class ReportSums:
     device_steps: DeviceSteps
     strips: StripSums | None
     memory: HighestMemory | None
-    tried: Try | None = merged_by(_first_known)
+    tried: Try | None = merged_by(lambda a, b: a or b)
     """The captures of one page are from one run."""
     whatif: WhatIf | None
     tools: tuple[str, ...] = merged_by(merge_unique)
@@ -90,6 +86,7 @@ def summarise_report(
     """
     view, table, capture = overview.overview(source, chosen), source.table, source.capture
     attributes = row_attributes(table, view.rows)
+    beside = None if source.origin is None else trial_folder.answer_beside(Path(source.origin))
     return ReportSums(
         summary=overview.sum_up(source, view),
         attributes=attributes.chosen,
@@ -101,7 +98,7 @@ def summarise_report(
         device_steps=device_steps(table.records, view),
         strips=strip_sums(table.records, view),
         memory=_memory(source, view, snapshot),
-        tried=_trial(source),
+        tried=None if beside is None else try_answer.from_json(beside),
         whatif=None if view.rows is not None else summarise_whatif(source, kernels_only=True),
         tools=() if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),),
         began_ns=_began_ns(source),
@@ -134,13 +131,6 @@ def _memory(source: Source, view: Overview, snapshot: str | None) -> HighestMemo
     return HighestMemory(highest, shown, tuple(map(rank_memory, devices)))
 
 
-def _trial(source: Source) -> Try | None:
-    """Read the try.json beside a capture; None if there is none."""
-    origin = source.origin
-    document = None if origin is None else trial_folder.answer_beside(Path(origin))
-    return None if document is None else try_answer.from_json(document)
-
-
 _OF_AN_EPOCH_NS = 10**18
 """A clock from this value on counts from 1970; others count from boot, or from the recording."""
 
@@ -150,9 +140,9 @@ def _began_ns(source: Source) -> tuple[int, ...]:
     capture, records = source.capture, source.table.records
     if "start" not in records.columns or not records.rows:
         return ()
-    first = int(records.numpy("start").min())
     if capture is not None and capture.began_ns is not None:
         return (capture.began_ns,)
+    first = int(records.numpy("start").min())
     return (first,) if first >= _OF_AN_EPOCH_NS else ()
 
 

@@ -38,7 +38,16 @@ class RowAttributes:
 
 def row_attributes(table: Table, rows: Mask | None = None) -> RowAttributes:
     """Number the combinations of all rows; sum up all rows, or those chosen."""
-    columns = _columns(table)
+    derived = {
+        "stack": format_distinct(table.own_or_forward("trace"), _format_stack),
+        "layer": format_distinct(
+            table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None
+        ),
+    }
+    columns = {
+        name: derived[name] if name in derived else table.dictionary_array(name)
+        for name in ATTRIBUTES
+    }
     first, of_row = combinations(
         *(column.indices.fill_null(-1).to_numpy() for column in columns.values())
     )
@@ -50,19 +59,6 @@ def row_attributes(table: Table, rows: Mask | None = None) -> RowAttributes:
     ns = totals(of_row[chosen], table.duration_ns[chosen], count)
     number = np.bincount(of_row[chosen], minlength=count)
     return RowAttributes(pa.table({**texts, "ns": ns, "rows": number}), of_row)
-
-
-def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
-    """The texts of each row that distinguish it from others."""
-    own = {
-        name: table.dictionary_array(name) for name in ATTRIBUTES if name not in ("stack", "layer")
-    }
-    stack = format_distinct(table.own_or_forward("trace"), _format_stack)
-    layer = format_distinct(
-        table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None
-    )
-    columns = {**own, "stack": stack, "layer": layer}
-    return {name: columns[name] for name in ATTRIBUTES}
 
 
 def _format_stack(frames: Sequence[str]) -> str | None:

@@ -33,7 +33,7 @@ from pyprof.arrays import MISSING
 from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,10 +64,15 @@ def lanes(records: Records, overview: Overview, attributes: RowAttributes) -> La
     rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
     devices = overview.timeline.devices[:MAX_DEVICES]
     first, length = clock(devices)
-    shown, marks = _marks(records, overview, first)
+    shown, ended = steps_with_work(records, overview)
+
+    def mark(step: int) -> Mark:
+        duration = int(overview.steps.duration_ns[step])
+        return Mark(step, max(int(ended[step]) - duration - first, 0), duration)
+
     typical, slowest = _examples(overview.steps, shown)
     drawn, left_out = _chosen_streams(records, rows, devices)
-    examples = [marks(step) for step in (typical, slowest) if step is not None]
+    examples = [mark(step) for step in (typical, slowest) if step is not None]
     single = _single(records, overview.steps, rows, drawn, length, typical, slowest)
     drawn_devices = tuple(
         _device(device, first, examples,
@@ -77,10 +82,10 @@ def lanes(records: Records, overview: Overview, attributes: RowAttributes) -> La
     )  # fmt: skip
     return Lanes(
         devices=drawn_devices,
-        marks=tuple(map(marks, shown[:_MAX_MARKS].tolist())),
+        marks=tuple(map(mark, shown[:_MAX_MARKS].tolist())),
         marks_left_out=len(shown[_MAX_MARKS:]),
-        typical=None if typical is None else marks(typical),
-        slowest=None if slowest is None else marks(slowest),
+        typical=None if typical is None else mark(typical),
+        slowest=None if slowest is None else mark(slowest),
         length_ns=length,
         device_count=len(overview.timeline.devices) + overview.timeline.left_out,
         streams_left_out=left_out,
@@ -115,19 +120,6 @@ def _chosen_streams(
     busiest = sorted(candidates, key=lambda stream: -int(time[stream.rows].sum()))[:MAX_LANES]
     kept = {id(stream) for stream in busiest}
     return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
-
-
-def _marks(
-    records: Records, overview: Overview, first: int
-) -> tuple[Int64Array, Callable[[int], Mark]]:
-    """The steps with work on the GPU, and a function that makes the mark of a step."""
-    shown, ended = steps_with_work(records, overview)
-
-    def mark(step: int) -> Mark:
-        duration = int(overview.steps.duration_ns[step])
-        return Mark(step, max(int(ended[step]) - duration - first, 0), duration)
-
-    return shown, mark
 
 
 def _examples(steps: Steps, shown: Int64Array) -> tuple[int | None, int | None]:

@@ -112,11 +112,11 @@ def _row(
 
 
 def _recordings(device: DeviceTime) -> list[tuple[int | None, int, int]]:
-    recorded = complement(device.paused, device.start_ns, device.end_ns)
-    bounds = list(zip(recorded.start.tolist(), recorded.end.tolist(), strict=True))
     if device.windows == 1:
         return [(None, device.start_ns, device.end_ns)]
-    return [(index, *pair) for index, pair in enumerate(bounds[:_MAX_STEPS])]
+    recorded = complement(device.paused, device.start_ns, device.end_ns)
+    bounds = zip(recorded.start.tolist(), recorded.end.tolist(), strict=True)
+    return [(index, *pair) for index, pair in enumerate(bounds)][:_MAX_STEPS]
 
 
 def _shown_steps(
