@@ -53,16 +53,6 @@ class _Row:
     def call_costs(self) -> costs.CallCosts:
         return costs.cost_op_calls(self.choice, self.grouping)
 
-    @cached_property
-    def work(self) -> AttributedCall:
-        work: AttributedCall = self.choice.work.at(self.index)
-        return work
-
-    @cached_property
-    def judgement(self) -> KernelClass:
-        judgement: KernelClass = self.table.classified.at(self.index)
-        return judgement
-
     def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
         """Return the row's value of a column of `pyprof prof`."""
         return COLUMNS[name].values(self.table)[self.index].as_py()
@@ -106,14 +96,12 @@ def _choice(row: _Row) -> Iterator[str]:
     for each in candidates(row.choice.context.at(row.index)):
         verdict = "usable" if each.usable else each.reason or costs.UNEXPLAINED
         yield f"{_direction(each.work)}{_format_call(each.work.call)}: {verdict}"
-    if row.work.call is None:
-        yield f"chosen: none ({row.work.reason})"
+    work: AttributedCall = row.choice.work.at(row.index)
+    if work.call is None:
+        yield f"chosen: none ({work.reason})"
         return
-    yield f"chosen: {_direction(row.work)}{row.work.call.op}" + (
-        f", with elements of type {row.work.dtype}, from the ranges around it"
-        if row.work.dtype
-        else ""
-    )
+    of_type = f", with elements of type {work.dtype}, from the ranges around it"
+    yield f"chosen: {_direction(work)}{work.call.op}{of_type if work.dtype else ''}"
 
 
 def _grouping(row: _Row) -> Iterator[str]:
@@ -121,7 +109,12 @@ def _grouping(row: _Row) -> Iterator[str]:
     same = np.flatnonzero(grouping.call == grouping.call[row.index])
     yield f"op call {grouping.call[row.index]} has {counted(len(same), 'row')}:"
     for index in same[:_MAX_KERNELS].tolist():
-        yield f"{'->' if index == row.index else '  '} row {index + 1}: {_part(row, index)}"
+        name = row.table.records.arrow("kShortName")[index].as_py() or DASH
+        time = duration(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
+        does = "does the arithmetic" if grouping.arithmetic[index] else "a helper kernel"
+        does = "an autotuning trial" if grouping.autotuning[index] else does
+        mark = "->" if index == row.index else "  "
+        yield f"{mark} row {index + 1}: {name}, {time}, {does}"
     if len(same) > _MAX_KERNELS:
         yield f"   and {len(same) - _MAX_KERNELS} more"
 
@@ -157,7 +150,8 @@ def _shares(row: _Row) -> Iterator[str]:
 
 
 def _roofline(row: _Row) -> Iterator[str]:
-    judgement, rates, index = row.judgement, row.table.rates, row.index
+    rates, index = row.table.rates, row.index
+    judgement: KernelClass = row.table.classified.at(index)
     yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
     yield f"computes in {judgement.dtype or 'an unknown type'}"
     yield f"peak of arithmetic: {_peak(judgement.certain_peak, TERA, 'TFLOP/s')}"
@@ -234,14 +228,6 @@ def _argument(value: Value) -> str:
     if isinstance(value, Opaque):
         return "?" if value.type in {"", UNTYPED} else value.type
     return str(value)
-
-
-def _part(row: _Row, index: int) -> str:
-    grouping = row.grouping
-    name = row.table.records.arrow("kShortName")[index].as_py() or DASH
-    time = duration(int(row.table.duration_ns[index]) if row.table.timed[index] else None)
-    does = "does the arithmetic" if grouping.arithmetic[index] else "a helper kernel"
-    return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[index] else does}"
 
 
 def _figure(value: int | None) -> str:
