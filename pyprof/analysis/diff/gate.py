@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from pyprof.analysis.diff.causes import replaced
 from pyprof.analysis.diff.compare import METRICS
@@ -17,9 +17,9 @@ from pyprof.answers.diff_answer import SAME_BELOW
 from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pyprof.answers.diff_answer import Change, Diff, Measure
+    from pyprof.answers.diff_answer import Diff, Measure
 
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
@@ -36,6 +36,14 @@ class HasMetrics(Protocol):
         """The numbers, by name; the name ends with the unit."""
 
 
+class Violation(NamedTuple):
+    """What exceeds a limit, or why that could not be checked."""
+
+    sentence: str
+    certain: bool
+    """Whether the limit was checked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A limit on the change of a metric."""
@@ -48,29 +56,26 @@ class Limit:
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
     relative: bool
 
-    def increase(self, comparison: HasMetrics) -> float | None:
-        """Return how much the metric changed; infinitely, in %, from 0; None if unknown."""
-        measure = comparison.metrics[self.metric]
-        if not self.relative or not measure.change:
-            return measure.change
-        return measure.change_share if measure.a else math.copysign(math.inf, measure.change)
-
-    def violation(self, comparison: HasMetrics) -> str | None:
+    def violation(self, comparison: HasMetrics) -> Violation | None:
         """Say in a sentence what exceeds the limit; None if nothing does.
 
         A metric that is unknown in one capture, or known for many more of its rows than in the
-        other, fails too: it could not be checked.
+        other, fails too: it could not be checked. In %, a change from 0 is infinite.
         """
-        measure, increase = comparison.metrics[self.metric], self.increase(comparison)
+        measure = comparison.metrics[self.metric]
+        increase = measure.change
         if increase is None:
             problem = (
                 "unknown in one of the captures"
                 if None in (measure.a, measure.b)
                 else "known for different shares of the rows"
             )
-            return f"{self.text}: cannot be checked: {_name(self.metric)} is {problem}"
+            why = f"cannot be checked: {_name(self.metric)} is {problem}"
+            return Violation(f"{self.text}: {why}", certain=False)
+        if self.relative and increase:
+            increase = increase / measure.a if measure.a else math.copysign(math.inf, increase)
         if increase > self.value if self.above else increase < self.value:
-            return f"{self.text}: {_describe_change(self.metric, measure)}"
+            return Violation(f"{self.text}: {_describe_change(self.metric, measure)}", certain=True)
         return None
 
 
@@ -87,30 +92,20 @@ class Slowdown:
     relative: bool
     strict: bool = False
 
-    def increase(self, diff: Diff) -> float | None:
-        """Return how much longer it takes; None if that, or with `strict` the noise, is unknown."""
-        measure = diff.metrics[_main_metric(diff)]
-        if self.strict and measure.significant is None:
-            return None
-        return measure.change_share if self.relative else measure.change
-
-    def violation(self, diff: Diff) -> str | None:
+    def violation(self, diff: Diff) -> Violation | None:
         """Say what is slower; None if nothing is, or it may be noise."""
-        metric, increase = _main_metric(diff), self.increase(diff)
-        if increase is None:
-            why = diff.noise.why or f"{_name(metric)} is unknown in one of the captures"
-            return f"{self.text}: cannot be checked: {why}"
+        steps = diff.per_step and diff.metrics["step_ns"].change is not None
+        metric = "step_ns" if steps else "time_ns"
         measure = diff.metrics[metric]
+        increase = measure.change_share if self.relative else measure.change
+        if increase is None or (self.strict and measure.significant is None):
+            why = diff.noise.why or f"{_name(metric)} is unknown in one of the captures"
+            return Violation(f"{self.text}: cannot be checked: {why}", certain=False)
         if increase <= self.value or measure.significant is False:
             return None
         how = "significant" if measure.significant else f"noise is unknown: {diff.noise.why}"
-        return f"{self.text}: {_describe_change(metric, measure)}; {how}"
-
-
-def _main_metric(diff: Diff) -> str:
-    """Name the metric of the step; without steps, of the summed time."""
-    steps = diff.per_step and diff.metrics["step_ns"].change is not None
-    return "step_ns" if steps else "time_ns"
+        described = _describe_change(metric, measure)
+        return Violation(f"{self.text}: {described}; {how}", certain=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,76 +117,52 @@ class OpSlowdown:
     """A fraction of the op's time in the first capture where `relative`, else ns."""
     relative: bool
 
-    def increase(self, diff: Diff) -> float | None:
-        """Return the largest growth of an op; 0 if none takes longer."""
-        return max((self._size(one) for one in slower_ops(diff)), default=0.0)
-
-    def violation(self, diff: Diff) -> str | None:
+    def violation(self, diff: Diff) -> Violation | None:
         """Name the op that is beyond the limit and costs most, and how many there are."""
-        beyond = [one for one in slower_ops(diff) if self._size(one) > self.value]
+        beyond = [
+            one
+            for one in _slower_ops(diff)
+            if (one.share if self.relative else one.delta_ns) > self.value
+        ]
         if not beyond:
             return None
         first = max(beyond, key=lambda one: one.delta_ns)
+        how = "new" if math.isinf(first.share) else change(first.share)
+        how += ", different shapes or types" if first.reshaped else ""
         more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        increase = f"+{duration(first.delta_ns)} ({first.how})"
-        return f"{self.text}: {first.name} changed by {increase}{more}"
-
-    def _size(self, one: SlowerOp) -> float:
-        if not self.relative:
-            return one.delta_ns
-        return one.delta_ns / one.a_ns if one.a_ns else math.inf
+        increase = f"+{duration(first.delta_ns)} ({how}){more}"
+        return Violation(f"{self.text}: {first.name} changed by {increase}", certain=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SlowerOp:
-    """An op that takes longer, or is new."""
-
+class _SlowerOp(NamedTuple):
     name: str
-    a_ns: float
-    """0 if it is new."""
-    b_ns: float
-    other: bool = False
+    delta_ns: float
+    """How much longer it takes."""
+    share: float
+    """The same as a fraction of its time in A; infinite if it is new."""
+    reshaped: bool = False
     """Whether it has different shapes or types than in A."""
 
-    @property
-    def delta_ns(self) -> float:
-        """How much longer it takes."""
-        return self.b_ns - self.a_ns
 
-    @property
-    def how(self) -> str:
-        """The increase in percent, or that the op is new."""
-        if not self.a_ns:
-            return "new"
-        return change(self.delta_ns / self.a_ns) + (
-            ", different shapes or types" if self.other else ""
-        )
-
-
-def slower_ops(diff: Diff) -> list[SlowerOp]:
-    """List the ops that take longer in B, beyond noise where that is known.
+def _slower_ops(diff: Diff) -> Iterator[_SlowerOp]:
+    """Yield the ops that take longer in B, beyond noise where that is known.
 
     New and removed entries of an op that differ only in shape or type are taken together. An op
     that is only new counts if it takes more than 1 % of A's time.
     """
-    slower = [
-        SlowerOp(_format_key(entry.key.values()), *_sum_times([entry]))
-        for entry in diff.changes
-        if entry.status == "slower"
-    ]
-    total_ns, _ = _sum_times(diff.changes)
+    for entry in diff.changes:
+        if entry.status == "slower":
+            share = math.inf if entry.change_share is None else entry.change_share
+            yield _SlowerOp(_format_key(entry.key.values()), entry.change_ns, share)
+    total_ns = sum(one.a_ns or 0.0 for one in diff.changes)
     for key, changes in replaced(diff.changes).items():
-        a_ns, b_ns = _sum_times(changes)
+        a_ns = sum(one.a_ns or 0.0 for one in changes)
+        b_ns = sum(one.b_ns or 0.0 for one in changes)
         chance_ns = math.hypot(*(one.half_ns for one in changes if one.half_ns))
         least_ns = SAME_BELOW * (a_ns or total_ns)
         if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
-            slower.append(SlowerOp(_format_key(key), a_ns, b_ns, other=a_ns > 0))
-    return slower
-
-
-def _sum_times(changes: Sequence[Change]) -> tuple[float, float]:
-    """Add up what changes take in A, and in B."""
-    return sum(one.a_ns or 0.0 for one in changes), sum(one.b_ns or 0.0 for one in changes)
+            share = (b_ns - a_ns) / a_ns if a_ns else math.inf
+            yield _SlowerOp(_format_key(key), b_ns - a_ns, share, reshaped=a_ns > 0)
 
 
 def _format_key(key: Iterable[str | None]) -> str:
@@ -234,10 +205,9 @@ def parse(text: str) -> Check:
 
 def check(checks: Iterable[Check], diff: Diff) -> tuple[Diff, bool]:
     """Return the answer with the limits that it exceeds; and whether it surely exceeds any."""
-    results = [(each.violation(diff), each.increase(diff)) for each in checks]
-    failed = tuple(sentence for sentence, _ in results if sentence is not None)
-    exceeded = any(sentence and increase is not None for sentence, increase in results)
-    return replace(diff, failed=failed), exceeded
+    violations = [*filter(None, (each.violation(diff) for each in checks))]
+    failed = tuple(each.sentence for each in violations)
+    return replace(diff, failed=failed), any(each.certain for each in violations)
 
 
 _FORMATS: Mapping[str, Callable[[float], str]] = {

@@ -120,7 +120,7 @@ def parse(text: str) -> Limit:
 
 def check(limits: Sequence[Limit], answer: MemoryDiff) -> tuple[MemoryDiff, bool]:
     """Return the answer with the limits that a device exceeds; and whether any surely does."""
-    violations: list[str] = []
+    failed: list[str] = []
     exceeded = False
     for device in answer.devices:
         levels = _Levels(
@@ -131,10 +131,9 @@ def check(limits: Sequence[Limit], answer: MemoryDiff) -> tuple[MemoryDiff, bool
                 for name, each in device.metrics.items()
             }
         )
-        for limit in limits:
-            sentence = limit.violation(levels)
-            if sentence is not None:
-                several = len(answer.devices) > 1
-                violations.append(f"{device.b_device}: {sentence}" if several else sentence)
-                exceeded |= limit.increase(levels) is not None
-    return replace(answer, failed=tuple(violations)), exceeded
+        prefix = f"{device.b_device}: " if len(answer.devices) > 1 else ""
+        for violation in (limit.violation(levels) for limit in limits):
+            if violation is not None:
+                failed.append(f"{prefix}{violation.sentence}")
+                exceeded |= violation.certain
+    return replace(answer, failed=tuple(failed)), exceeded

@@ -63,7 +63,7 @@ def test_from_nothing_any_more_is_beyond_every_percentage(
 ) -> None:
     """No more than nothing is not: programs without communication still have none."""
     violation = parse(text).violation(_compared(0.0, b))  # type: ignore[arg-type]
-    assert violation == (problem and f"{text}: {problem}")
+    assert (violation and violation.sentence) == (problem and f"{text}: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_from_nothing_any_more_is_beyond_every_percentage(
     ],
 )
 def test_a_limit_that_cannot_be_checked_is_broken(compared: SimpleNamespace, problem: str) -> None:
-    assert problem in known(_TIME_LIMIT.violation(compared))
+    assert problem in known(_TIME_LIMIT.violation(compared)).sentence
