@@ -12,7 +12,6 @@ from pyprof.analysis.diff.causes import with_causes
 from pyprof.analysis.diff.estimates import COUNTED, Measured
 from pyprof.analysis.diff.keys import renamed_layers
 from pyprof.analysis.diff.noise import RANKS, STEPS, Interval
-from pyprof.analysis.diff.waterfall import waterfall
 from pyprof.answers.diff_answer import (
     SAME_BELOW,
     UNCLEAR,
@@ -20,6 +19,7 @@ from pyprof.answers.diff_answer import (
     Diff,
     Measure,
     NoiseBasis,
+    Stage,
     Status,
     StepCounts,
     held_text,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.analysis.diff.side import Key, Side, Sum, Sums
-    from pyprof.arrays import Floats
 
 HELD = 0.8
 """Guessed steps that hold a smaller share of a capture's time do not represent it."""
@@ -173,10 +172,15 @@ _SHARE = 0.1
 def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> Iterator[Change]:
     a, b = sides
     index = {key: number for number, key in enumerate({**a.rows, **b.rows})}
-    times = [side.times(index) for side in sides]
-    intervals = _intervals(a, b, index, times[1] - times[0])
-    columns = (*(of_side.tolist() for of_side in times), intervals)
-    for key, a_ns, b_ns, interval in zip(index, *columns, strict=True):
+    a_times, b_times = a.times(index), b.times(index)
+    intervals = [Interval()] * len(index)
+    if a.unit is not None:
+        estimates = a.estimates(a.unit, index), b.estimates(a.unit, index)
+        half, p = noise.welch(*estimates)
+        weight = estimates[0].value + estimates[1].value
+        intervals = noise.intervals(b_times - a_times, half, noise.corrected(p, weight))
+    columns = index, a_times.tolist(), b_times.tolist(), intervals
+    for key, a_ns, b_ns, interval in zip(*columns, strict=True):
         before, after, a_key = a.rows.get(key), b.rows.get(key), a_keys.get(key)
         yield Change(
             key=dict(zip(a.keys, key, strict=True)),
@@ -199,16 +203,6 @@ def _changes(sides: Sequence[Measured], a_keys: Mapping[Key, Key]) -> Iterator[C
         )
 
 
-def _intervals(
-    a: Measured, b: Measured, index: Mapping[Key, int], change_ns: Floats
-) -> Sequence[Interval]:
-    if a.unit is None:
-        return [Interval()] * len(index)
-    before, after = a.estimates(a.unit, index), b.estimates(a.unit, index)
-    half, p = noise.welch(before, after)
-    return noise.intervals(change_ns, half, noise.corrected(p, before.value + after.value))
-
-
 def _status(
     before: Sum | None, after: Sum | None, a_ns: float, b_ns: float, interval: Interval
 ) -> Status:
@@ -219,3 +213,28 @@ def _status(
     if interval.significant is False:
         return UNCLEAR
     return "slower" if b_ns > a_ns else "faster"
+
+
+MAX_STAGES = 8
+
+
+def waterfall(changes: Sequence[Change], most: int = MAX_STAGES) -> list[Stage]:
+    """Add up the changes by the first key, which is the op unless others were asked for.
+
+    The `most` largest have a stage of their own; all stages add up to the change of the time.
+    """
+    delta_by_name: dict[str | None, float] = {}
+    for change in changes:
+        name = next(iter(change.key.values()), None)
+        delta_by_name[name] = delta_by_name.get(name, 0.0) + change.change_ns
+    ordered = sorted(delta_by_name.items(), key=lambda entry: (-abs(entry[1]), entry[0] or ""))
+    moved = [(name, 1, delta) for name, delta in ordered if delta]
+    shown = moved[:most]
+    if rest := moved[most:]:
+        shown.append(("all others", len(rest), sum(delta for _, _, delta in rest)))
+    stages: list[Stage] = []
+    time_ns = sum(change.a_ns or 0.0 for change in changes)
+    for name, ops, delta in shown:
+        stages.append(Stage(name, ops, delta, time_ns, time_ns + delta))
+        time_ns += delta
+    return stages

@@ -213,8 +213,10 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
             energy_step_j=ratio_if_known(measured.energy_j if measured else None, count),
             samples=taken_by_step,
         )
+    used = gpus(source)
+    clocks = ((name, table.device_of(name).clock_hz) for name in used if name)
     return Side(
-        gpus=gpus(source),
+        gpus=used,
         keys=keys,
         names_ops=table.dictionary_array("op").null_count < records.rows,
         steps=steps.without_rows(loop_steps),
@@ -222,14 +224,9 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         whole=in_total,
         counted=counted,
         samples=taken,
-        clocks=_clocks(source),
-        warnings=source.table.source.warnings,
+        clocks=tuple((name, clock_hz) for name, clock_hz in clocks if clock_hz),
+        warnings=table.source.warnings,
     )
-
-
-def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
-    described = ((name, source.table.device_of(name).clock_hz) for name in gpus(source) if name)
-    return tuple((name, clock_hz) for name, clock_hz in described if clock_hz)
 
 
 def merge_sides(a: Side, b: Side) -> Side:
