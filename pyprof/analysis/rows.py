@@ -116,13 +116,8 @@ class Query:
     @property
     def of_steps(self) -> bool:
         """Whether a step or its phase is requested."""
-        return bool(
-            {"step", "phase"}
-            & (
-                {*self.named, *(self.by or "").split(",")}
-                | {condition.name for condition in self.where}
-            )
-        )
+        tested = (condition.name for condition in self.where)
+        return bool({"step", "phase"} & {*self.named, *(self.by or "").split(","), *tested})
 
     @property
     def of_host(self) -> bool:
@@ -179,13 +174,25 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
     chosen = where.rows(
         table, [one for one in asked.where if one not in asked.conditions_on_numbers]
     )
-    if asked.by is not None:
-        data = (
-            params.grouped(table, chosen)
-            if asked.by == PARAMS
-            else group.group(table, asked.by, chosen)
-        )
-        host = None
+    host = None
+    if asked.by is None:
+        values = {column.name: column.values(table) for column in asked.columns}
+        if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
+            values[name] = COLUMNS[name].values(table)
+        if asked.conditions_on_numbers:  # they are applied later, and change what is covered
+            values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED}
+            values[_NS] = pa.array(table.duration_ns)
+            values[_KERNEL] = pa.array(is_kernel(table.records))
+            values[_WHY] = table.costs.why_unknown.to_arrow(pa.string())
+        data = pa.table(values)
+        data = data if chosen is None else data.filter(pa.array(chosen))
+        matched = data.num_rows
+        data = _keep_first(data, asked)
+    else:
+        if asked.by == PARAMS:
+            data = params.grouped(table, chosen)
+        else:
+            data = group.group(table, asked.by, chosen)
         if asked.of_host:
             from pyprof.analysis.summary import host_ops  # noqa: PLC0415 - as above
 
@@ -193,25 +200,14 @@ def summarise_rows(source: Source, asked: Query) -> Answer:
             if host is None:
                 unknown = f"what the host spent in ops is unknown: {host_ops.WHY_UNKNOWN}"
                 warnings = (*warnings, unknown)
-        coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
-        return Answer(
-            data=data,
-            coverage=coverage,
-            counts=counts(table),
-            warnings=warnings,
-            matched=matched,
-            host=host,
-        )
-    values = {column.name: column.values(table) for column in asked.columns}
-    if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
-        values[name] = COLUMNS[name].values(table)
-    if asked.conditions_on_numbers:
-        values |= {name: COLUMNS[name].values(table) for name in _RENUMBERED} | _cost_columns(table)
-    data = pa.table(values)
-    data = data if chosen is None else data.filter(pa.array(chosen))
-    first, known = _keep_first(data, asked), cost_coverage(table, chosen)
+        matched = _group_count(data, host)
     return Answer(
-        data=first, coverage=known, counts=counts(table), warnings=warnings, matched=data.num_rows
+        data=data,
+        coverage=cost_coverage(table, chosen),
+        counts=counts(table),
+        warnings=warnings,
+        matched=matched,
+        host=host,
     )
 
 
@@ -245,15 +241,6 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
     if host is None:
         return int(groups.num_rows)
     return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
-
-
-def _cost_columns(table: Table) -> dict[str, pa.Array]:
-    """What `apply_global_conditions` needs to report how much of the cost is known."""
-    return {
-        _NS: pa.array(table.duration_ns),
-        _KERNEL: pa.array(is_kernel(table.records)),
-        _WHY: table.costs.why_unknown.to_arrow(pa.string()),
-    }
 
 
 _RENUMBERED = ("idx", "opid")
