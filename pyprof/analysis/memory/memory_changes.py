@@ -13,7 +13,7 @@ import numpy as np
 
 from pyprof.allocations.history import BEFORE, Labels
 from pyprof.answers.memory_answer import CheckpointedLayer, PossibleChange
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, sum_if_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,10 +112,7 @@ def bfloat16(history: History) -> list[PossibleChange]:
     category = history.labels["category"]
     blocks = history.blocks
     weights = _mask(category, "parameters", "gradients", "optimizer state")
-    activations, workspace = (
-        _mask(category, "activations"),
-        _mask(category, "workspace"),
-    )
+    activations, workspace = _mask(category, "activations"), _mask(category, "workspace")
     older = (blocks.allocated == BEFORE) & (category.codes == MISSING)
     direction = history.labels["direction"]
     passing = activations | (_mask(direction, "forward", "backward") & ~(weights | workspace))
@@ -258,15 +255,15 @@ def _checkpoint(
     held = int(blocks.bytes[freed & blocks.live(history.peak)].sum())
     level = history.level - np.cumsum(change)[:-1]
     peak = max(int(level.max(initial=0)), history.start)
-    flops, time_ns = _sum_forward(paths, work)
+    passes = None if work is None else [work.forward(path) for path in paths]
     return CheckpointedLayer(
         layer=name,
         block_count=len(paths),
         held_bytes=held,
         peak_bytes=peak,
         saved_bytes=history.held(history.peak) - peak,
-        recomputed_flops=flops,
-        recomputed_ns=time_ns,
+        recomputed_flops=None if passes is None else sum_if_known([flops for flops, _ in passes]),
+        recomputed_ns=None if passes is None else sum_if_known([time_ns for _, time_ns in passes]),
     )
 
 
@@ -304,14 +301,3 @@ def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int
     np.add.at(change, done, sizes)
     np.add.at(change, np.maximum(again, done), -sizes)
     return rows[~last], change
-
-
-def _sum_forward(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
-    """Sum what the forward passes of layers do in a step; None for what is unknown for any."""
-    if work is None:
-        return None, None
-    flops, times_ns = zip(*map(work.forward, paths), strict=True)
-    return (
-        None if None in flops else sum(flops),
-        None if None in times_ns else sum(times_ns),
-    )

@@ -48,38 +48,37 @@ def compare(a: Sequence[DeviceMemory], b: Sequence[DeviceMemory]) -> MemoryDiff:
 
 
 def _compare_devices(a: DeviceMemory, b: DeviceMemory) -> DeviceMemoryChange:
-    metrics = {
-        name: _measure(getattr(a, field), getattr(b, field)) for name, field in _FIELDS.items()
-    }
+    metrics = {}
+    for name, field in _FIELDS.items():
+        before, after = getattr(a, field), getattr(b, field)
+        change = None if before is None or after is None else after - before
+        share = change / before if before and change is not None else None
+        metrics[name] = MemoryMeasure(before, after, change, share)
     by = {key: _changes(a.by.get(key, ()), b.by.get(key, ())) for key in _KEYS}
     return DeviceMemoryChange(a.device, b.device, metrics, by)
 
 
-def _measure(a: int | None, b: int | None) -> MemoryMeasure:
-    change = None if a is None or b is None else b - a
-    return MemoryMeasure(a, b, change, change / a if a and change is not None else None)
-
-
 def _changes(a: Sequence[HeldMemory], b: Sequence[HeldMemory]) -> tuple[HeldChange, ...]:
     """Return what changed, the largest change first."""
-    before, after = ({group.name: group for group in groups} for groups in (a, b))
-    pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
-    changes = (_change(*pair) for pair in pairs)
-    moved = [each for each in changes if each.change_bytes]
-    return tuple(sorted(moved, key=lambda each: -abs(each.change_bytes)))
-
-
-def _change(name: str | None, a: HeldMemory | None, b: HeldMemory | None) -> HeldChange:
-    a_bytes, b_bytes = (each.bytes if each else 0 for each in (a, b))
-    a_count, b_count = (each.block_count if each else 0 for each in (a, b))
-    return HeldChange(
-        name=name,
-        a_bytes=a_bytes,
-        b_bytes=b_bytes,
-        a_block_count=a_count,
-        b_block_count=b_count,
-        change_bytes=b_bytes - a_bytes,
+    before, after = (
+        {group.name: (group.bytes, group.block_count) for group in groups} for groups in (a, b)
     )
+    changes = []
+    for name in {**before, **after}:
+        a_bytes, a_count = before.get(name, (0, 0))
+        b_bytes, b_count = after.get(name, (0, 0))
+        if a_bytes != b_bytes:
+            changes.append(
+                HeldChange(
+                    name=name,
+                    a_bytes=a_bytes,
+                    b_bytes=b_bytes,
+                    a_block_count=a_count,
+                    b_block_count=b_count,
+                    change_bytes=b_bytes - a_bytes,
+                )
+            )
+    return tuple(sorted(changes, key=lambda each: -abs(each.change_bytes)))
 
 
 _FIELDS = {
