@@ -154,15 +154,13 @@ def result(
     complex) is higher, and Python numbers after them. None if it depends on an unknown dtype.
     """
     dtype: str | None = None
-    for group in (dimensioned, zero_dim, numbers):
-        names = list(group)
+    for names in map(list, (dimensioned, zero_dim, numbers)):
         if not names:
             continue
         merged = reduce(promote, names[1:], canonical(names[0]))
         if merged is not None and dtype is not None:
-            higher = _category(merged) > _category(dtype)
-            merged = promote(dtype, merged) if higher else dtype
-        dtype = merged
-        if dtype is None:
+            merged = promote(dtype, merged) if _category(merged) > _category(dtype) else dtype
+        if merged is None:
             return None
+        dtype = merged
     return dtype
