@@ -15,8 +15,6 @@ and result are those three arguments whose sizes fit M K, K N and M N; if none f
 is another, the arithmetic is unknown.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import pairwise

@@ -17,8 +17,6 @@ does not fit an optional parameter is offered to the next. ATen-level calls hold
 its place, often with its value unknown; those are matched by position alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 

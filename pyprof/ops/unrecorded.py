@@ -4,8 +4,6 @@ Each has its family and the reason, so that none looks forgotten. If ops inside 
 cost, their kernels count for those.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Value
 from pyprof.ops.examples import Example, bf16, f32, i32
 from pyprof.ops.registry import op

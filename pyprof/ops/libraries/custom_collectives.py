@@ -3,8 +3,6 @@
 No FLOPs but those of a product that is fused with it; bytes and `params` as in `collectives`.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, f32
 from pyprof.ops.libraries.fused_norms import rms_norm
 from pyprof.ops.registry import op

@@ -12,8 +12,6 @@ and the samples are taken again: 8 (torchvision/csrc/ops/cuda/deform_conv2d_kern
 Bytes: each tensor once; columns are written and read, their gradient is read twice.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

@@ -6,8 +6,6 @@ Bytes: input, residual and scale read once, each result written once; no statist
 backward pass needs them.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i64
 from pyprof.ops.libraries.rounding import group_scales

@@ -4,8 +4,6 @@ A sigmoid costs 20 operations and GELU's error function 24, as in `pointwise`; a
 rounding 5. Bytes: each input read once, each result written once.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, b8, bf16, f8, f32, u8
 from pyprof.ops.libraries.rounding import group_scales
 from pyprof.ops.registry import op

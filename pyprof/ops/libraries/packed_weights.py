@@ -4,8 +4,6 @@
 of its outputs follows from another argument.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.ops.examples import Example, bf16, f8, f16, f32, i8, i16, i32, i64, u8

@@ -10,8 +10,6 @@ Bytes: of the image no more than the samples' neighbours, as a few boxes touch l
 and results once, a gradient of the image whole.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i32
 from pyprof.ops.registry import op

@@ -4,8 +4,6 @@ Turning a pair of elements by an angle costs 6: 3 an element. Bytes: each input 
 result written once; of tables of sines and cosines the rows of as many tokens.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, bf16, i64
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, fresh, like, require, row_count, size

@@ -5,8 +5,6 @@ found first, the largest of a tensor, row or group 1 more; back again 2. Bytes: 
 and scales written once, packed ones at the size of their tensors.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pyprof.marker import Tensor

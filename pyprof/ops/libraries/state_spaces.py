@@ -7,8 +7,6 @@ convolution of W taps costs 2 W an element, 1 for a bias and 21 for SiLU. States
 between calls are of a few sequences, and not counted.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.ops.examples import Example, bf16, f32

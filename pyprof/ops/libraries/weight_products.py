@@ -5,8 +5,6 @@ element holds two numbers of 4 bits. Scales are read, multiplying by them is not
 what an op rounds before it multiplies.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.marker import Tensor

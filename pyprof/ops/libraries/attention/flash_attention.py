@@ -4,8 +4,6 @@ The operations are those of any attention. The lengths of packed or cached seque
 they are taken from the serving step if they do not follow from the sizes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.ops.examples import Example, bf16, f32, i32, i64

@@ -5,8 +5,6 @@ each new key and value read once and written once in the cache's type, and the t
 once.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op

@@ -5,8 +5,6 @@ lengths of the requests are those of the serving step. In decode, values are the
 prefill, other ops expand keys and values for each head.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.marker.serving_steps import Batch, Phase
 from pyprof.ops.examples import Example, bf16, f8, f32, i32

@@ -4,8 +4,6 @@ The operations are those of any attention, in narrower types. Bytes: what is giv
 result written once; quantizing is done by kernels before.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 from pyprof.marker import Tensor

@@ -6,8 +6,6 @@ per score and head; a request in prefill has Nq Nk - Nq^2 / 2 scores, one in dec
 tokens read once. A sliding window lowers both, if the call or the model's configuration states it.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.marker.serving_steps import Batch, Phase
 from pyprof.ops.model_config import LAYER_TYPES

@@ -11,8 +11,6 @@ that part of each layer: of an expert's width or, on average, of the experts. If
 some experts, how many choices fall to it is not recorded: the FLOPs are unknown.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.marker import Tensor

@@ -4,8 +4,6 @@
 as many experts as there are choices.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
 from pyprof.ops.libraries.experts.expert_layers import chosen_weights
 from pyprof.ops.libraries.weight_products import numbers_per_element

@@ -4,8 +4,6 @@ A softmax or sigmoid over the gates costs 24 an element; a place costs nothing. 
 written once, and where they go.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, b8, bf16, f32, i16, i32, i64
 from pyprof.ops.registry import BPROP, op

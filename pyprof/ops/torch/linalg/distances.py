@@ -5,8 +5,6 @@ sum is not counted. Of many rows, torch takes Euclidean distances by a product o
 columns more for the sums of their squares. Bytes: rows read once, a number for each pair written.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16

@@ -5,8 +5,6 @@ positions of the kept elements. Scales are read, but multiplying by them is not 
 torch.utils.flop_counter does not either.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.marker import Opaque, Tensor

@@ -6,8 +6,6 @@ Bytes: inputs read once, results written once; the algorithms pass over the data
 uses the factors is in `solvers`, what iterates in `spectral`.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f32, i32

@@ -7,8 +7,6 @@ summed; several operands are taken pair by pair from the left, as torch does unl
 a better order.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

@@ -1,7 +1,5 @@
 """Activations and similarities that are not pointwise by rule: a weight, a half, a norm."""
 
-from __future__ import annotations
-
 from pyprof.ops.examples import NN, Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL

@@ -4,8 +4,6 @@ The formulas are those of `attention`; here the layout is [batch, sequence, head
 [total, heads, head] for sequences packed end to end.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, bf16, f16, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.torch.nn.attention import BACKWARD, OUT, QKV, WINDOW, fused

@@ -6,8 +6,6 @@ swap. Entry points of one library have the same formulas. Bytes: input, filter a
 the output written once; dgrad and wgrad are two separate products that each read what they need.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

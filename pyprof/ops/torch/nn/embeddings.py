@@ -6,8 +6,6 @@ backward the whole table's gradient, which is dense, or a row for each index if 
 requested.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op

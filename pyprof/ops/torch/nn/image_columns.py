@@ -4,8 +4,6 @@ Bytes: read once, written once. Copying is not counted; where windows overlap, e
 added up counts as an addition.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

@@ -10,8 +10,6 @@ with its own, 4 * 20 + 7. The lengths are often tensors, which hold data: then t
 unknown. The recursion's table counts if it is the result.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.marker import Tensor

@@ -6,8 +6,6 @@ read once, the loss written once; backward the inputs and the incoming gradient 
 written.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyprof.marker import Tensor

@@ -6,8 +6,6 @@ once and the output written once, scale, shift and statistics likewise; kernels 
 statistics first read the input twice.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

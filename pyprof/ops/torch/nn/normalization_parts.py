@@ -5,8 +5,6 @@ as its backward does; together an element costs as much as in `normalization`. S
 in float32 at least.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32, i32, i64
 from pyprof.ops.registry import backward_of, op

@@ -6,8 +6,6 @@ once. Positions in the padding are counted. Unpooling puts each value at its ind
 arithmetic.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor, Value

@@ -6,8 +6,6 @@ Bytes: input, states and weights read once, output and states written once: a ke
 the weights on the chip does that.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyprof.marker import Tensor

@@ -6,8 +6,6 @@ neighbours grows with the scale: FLOPs are unknown. Bytes: the input read once, 
 once.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor, Value

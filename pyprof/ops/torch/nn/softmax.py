@@ -5,8 +5,6 @@ log-softmax, the subtraction of the sum's logarithm) 1. Bytes: read once, writte
 kernels for long rows read twice.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import NN, Example, b8, f16
 from pyprof.ops.registry import BPROP, op

@@ -3,8 +3,6 @@
 No arithmetic except what a rule names. Bytes: the elements read once, the result written once.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

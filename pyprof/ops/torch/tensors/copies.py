@@ -4,8 +4,6 @@ No arithmetic: a conversion is not counted as an operation. Bytes: the source re
 destination written once.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

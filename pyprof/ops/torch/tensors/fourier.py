@@ -4,8 +4,6 @@
 reports speed (fftw.org/speed), whatever the algorithm. Bytes: read once, written once.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor

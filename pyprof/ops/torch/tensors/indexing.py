@@ -6,8 +6,6 @@ numbers and slices make a view, and index tensors select from it; an assignment 
 and writes the target once.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.marker import Tensor, Value

@@ -4,8 +4,6 @@ A list counts as one tensor with all its elements; a list too long to be written
 sum. Bytes: each list read once, what is updated written once.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Summary, Tensor, Value
 from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op

@@ -5,8 +5,6 @@ One for an addition, multiplication, division, comparison, rounding, sign or log
 PyProf; compositions are added up from these. Selecting and copying is not arithmetic: 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 TRANSCENDENTAL = 20

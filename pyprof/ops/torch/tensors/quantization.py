@@ -5,8 +5,6 @@ again 2. Bytes: read once, written once in the type that the result has; a mask 
 within bounds is a byte an element.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, b8, f16, f32, i32, i64
 from pyprof.ops.registry import BPROP, backward_of, op

@@ -7,8 +7,6 @@ accepted depends on the data: its operations are unknown. Bytes: parameters read
 written once, and for dropout its mask.
 """
 
-from __future__ import annotations
-
 from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.examples import NN, Example, b8, f16

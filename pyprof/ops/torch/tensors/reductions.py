@@ -5,8 +5,6 @@ comparison an element; those of a sort, which a median makes, are not counted. B
 once, results and 64-bit indices written once.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Running sums and extremes, forward and backward: one operation an element, read and written."""
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL

@@ -4,8 +4,6 @@ No arithmetic. Bytes: what is copied read once and written once; a gradient of a
 of zeros with the part put in.
 """
 
-from __future__ import annotations
-
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, backward_of, op

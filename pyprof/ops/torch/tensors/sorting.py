@@ -4,8 +4,6 @@ Comparisons of an order that the data decide are not counted: 0 FLOPs. Bytes: th
 values and 64-bit indices written once; sorting kernels pass over the data several times.
 """
 
-from __future__ import annotations
-
 from pyprof.ops.examples import NN, Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown

@@ -4,8 +4,6 @@ Bytes: written once, nothing read. FLOPs: only what a sequence computes. Where n
 torch's own default is taken: float32, int64 for whole numbers, the tensor's for `*_like`.
 """
 
-from __future__ import annotations
-
 import math
 
 from pyprof.ops import dtypes

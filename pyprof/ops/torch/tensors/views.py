@@ -1,7 +1,5 @@
 """Ops that move nothing: views, metadata, allocations. And the work their backward passes do."""
 
-from __future__ import annotations
-
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
