@@ -35,8 +35,8 @@ _SIGNATURE = ", ".join(
     [*(f"attribute {name}" for name in (*_ATTRIBUTES, FRAMES, FUSED_OPS)), "Value[] arguments"]
 )
 
-_POINTWISE_OPS = {name: rule.flops for name, rule in RULES.items()}
-_REDUCING = {name: each for name, (each, _) in COSTS.items()}
+_EACH = {name: each for name, (each, _) in COSTS.items()}
+_EACH |= {name: rule.flops for name, rule in RULES.items()}
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 _SUMMED = {"mm", "bmm", "mv"}
 """Products with a vector that Inductor writes as sums; of `addmm`, it may be the bias alone."""
@@ -69,7 +69,7 @@ def fused_names(kernel: str) -> list[str]:
     while at < len(words):
         for length in range(min(_LONGEST_NAME, len(words) - at), 0, -1):
             name = "_".join(words[at : at + length])
-            if name in _POINTWISE_OPS or name in _REDUCING:
+            if name in _EACH:
                 ops.append(name)
                 at += length
                 break
@@ -193,7 +193,7 @@ def _tensors(a: Args) -> tuple[Tensor, ...]:
 
 
 def _each(names: list[str]) -> int:
-    return sum(_POINTWISE_OPS.get(name, _REDUCING.get(name, 0)) for name in names)
+    return sum(_EACH.get(name, 0) for name in names)
 
 
 def _picks_one(kernel: str) -> bool:

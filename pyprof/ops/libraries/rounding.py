@@ -5,8 +5,6 @@ found first, the largest of a tensor, row or group 1 more; back again 2. Bytes: 
 and scales written once, packed ones at the size of their tensors.
 """
 
-from typing import NamedTuple
-
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f16, f32, i32, u8
 from pyprof.ops.registry import op
@@ -71,27 +69,21 @@ def dynamic_quant(a: Args) -> Work:
     x = a.tensor("input")
     writes = a.present("out", "scale")
     if not writes and a.op == "scaled_fp4_quant":
-        writes = _blocks(x, _KINDS["fp4"])
+        writes = _blocks(x, "fp4")
     elif len(writes) != 2:  # noqa: PLR2004 - numbers and their scales
         raise Unknown("arguments do not fit the op")
     return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("factor")), writes)
 
 
-class _Blocks(NamedTuple):
-    """How numbers are packed: bits of each, and how many share a scale of one byte."""
-
-    bits: int
-    group: int
+_KINDS = {"mxfp8": (8, 32), "mxfp4": (4, 32), "fp4": (4, 16)}
+"""By words in an op's name: bits of a number, and how many numbers share a scale of one byte."""
 
 
-_KINDS = {"mxfp8": _Blocks(8, 32), "mxfp4": _Blocks(4, 32), "fp4": _Blocks(4, 16)}
-"""Formats by words in an op's name."""
-
-
-def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
+def _blocks(x: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Return the bytes of rounded numbers and of their scales; padding of scales is not counted."""
-    scales = row_count(x) * -(-size(x, -1) // kind.group)
-    return fresh((x.numel * kind.bits // 8,), "uint8"), fresh((scales,), "uint8")
+    bits, group = _KINDS[kind]
+    scales = row_count(x) * -(-size(x, -1) // group)
+    return fresh((x.numel * bits // 8,), "uint8"), fresh((scales,), "uint8")
 
 
 # 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
@@ -145,7 +137,7 @@ def block_quant(a: Args) -> Work:
     x = a.tensor("input")
     gated = "silu_and_mul" in a.op
     out = like(x, (*x.shape[:-1], size(x, -1) // 2)) if gated else x
-    kind = next(kind for name, kind in _KINDS.items() if name in a.op)
+    kind = next(name for name in _KINDS if name in a.op)
     each = _ROUND + _LARGEST + _GATE * gated
     return Work(each * out.numel, (x, *a.present("factor")), _blocks(out, kind))
 

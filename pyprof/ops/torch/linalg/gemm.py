@@ -294,7 +294,6 @@ def _product(first: Tensor, second: Tensor) -> Work:
     signature="Value[] operands",
     example=Example((_COO, _DENSE), flops=100, bytes=1200, mod="aten"),
 )
-def told_by_name(a: Args) -> Work:
+def told_by_name(_: Args) -> Work:
     """Sparse by name only: nothing is known, as the layout of its operands was not recorded."""
-    del a
     raise Unknown(NOT_STORED)

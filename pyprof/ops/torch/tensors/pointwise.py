@@ -276,7 +276,7 @@ def pointwise_backward(a: Args) -> Work:
 
 def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
     """Return the gradients of the operands; some depend on numbers among these."""
-    grads = operands.rule.grads or ()
+    grads = operands.rule.grads
     exponent = _exponent(operands)
     if a.op in _CLAMPS:
         return (replace(grads[0], flops=_bounds(operands)), *grads[1:])
@@ -316,5 +316,4 @@ def activation_backward(a: Args) -> Work:
     """The incoming gradient times the derivative at what was saved."""
     grad_output, saved = a.tensor("grad_output"), a.tensor("input")
     rule = RULES[BACKWARDS[a.op.removesuffix("_backward")]]
-    flops = (rule.grads or (Grad(1),))[0].flops * grad_output.numel
-    return Work(flops, (grad_output, saved), (like(grad_output),))
+    return Work(rule.grads[0].flops * grad_output.numel, (grad_output, saved), (like(grad_output),))

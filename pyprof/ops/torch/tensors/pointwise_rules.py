@@ -33,20 +33,17 @@ class PointwiseOp:
     result: str = SAME
     """What the result's dtype is: the promoted one, at least float, bool, real of complex, or
     float64 of all."""
-    grads: tuple[Grad, ...] | None = ()
-    """A gradient for each operand; () if torch gives zeros or none; None if not modelled."""
+    grads: tuple[Grad, ...] = ()
+    """A gradient for each operand; () if torch gives zeros or none."""
 
 
 T = TRANSCENDENTAL
 RULES: dict[str, PointwiseOp] = {}
 
 
-def _add(names: str, arity: int, flops: int, result: str, *grads: Grad | None) -> None:
+def _add(names: str, arity: int, flops: int, result: str, *grads: Grad) -> None:
     for name in names.split():
-        given_grads = tuple(grad for grad in grads if grad is not None)
-        RULES[name] = PointwiseOp(
-            arity, flops, result, given_grads if len(given_grads) == len(grads) else None
-        )
+        RULES[name] = PointwiseOp(arity, flops, result, grads)
 
 
 def _unary(names: str, flops: int, grad: Grad | None, result: str = SAME) -> None:
