@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.steps.profiler_windows import RecordingWindows
     from pyprof.records.records import Records
     from pyprof.schema import Capture
@@ -90,18 +90,18 @@ class Chains:
         """The row of each member."""
         return np.repeat(np.arange(len(self.offset) - 1, dtype=np.int32), np.diff(self.offset))
 
-    def filter(self, keep: NDArray[np.bool_]) -> Chains:
+    def filter(self, keep: Mask) -> Chains:
         """Keep some of the members."""
         if keep.all():
             return self
         return Chains(offsets(keep).take(self.offset), self.member.compress(keep))
 
-    def within(self, ranges: NDArray[np.bool_]) -> Chains:
+    def within(self, ranges: Mask) -> Chains:
         """Keep the members that a mask over all ranges marks."""
         return self.filter(ranges.take(self.member))
 
     @property
-    def begins(self) -> NDArray[np.bool_]:
+    def begins(self) -> Mask:
         """Mask of members that are the first of their row."""
         begins = np.zeros(len(self.member) + 1, bool)
         begins[self.offset] = True
@@ -112,14 +112,14 @@ class Chains:
         return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
 
-def offsets(counts: IntArray | NDArray[np.bool_]) -> NDArray[np.int32]:
+def offsets(counts: IntArray | Mask) -> NDArray[np.int32]:
     """Turn the lengths of lists into where each begins, and where the last ends."""
     offset = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offset[1:], dtype=np.int32)
     return offset
 
 
-def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: int) -> Chains:
+def chains(parent: IntArray, wanted: Mask, leaf: IntArray, most: int) -> Chains:
     """Walk outwards from each leaf range and collect up to `most` wanted ranges."""
     above = nearest(parent, wanted)
     active: IntArray = np.flatnonzero(leaf != MISSING).astype(np.int32)  # rows are many

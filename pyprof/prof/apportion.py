@@ -9,9 +9,7 @@ import numpy as np
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
 
 
 def apportion(total: Int64Array, weight: Int64Array, call: IntArray) -> Int64Array:
@@ -42,9 +40,7 @@ def _shares(total: Int64Array, weight: Int64Array, call: IntArray) -> Int64Array
     return shared
 
 
-def parts(
-    own: Int64Array, total: Int64Array, call: IntArray, rows: NDArray[np.bool_]
-) -> Int64Array:
+def parts(own: Int64Array, total: Int64Array, call: IntArray, rows: Mask) -> Int64Array:
     """Weigh the rows of each call by what they cost on their own.
 
     Rows whose own cost is unknown share the rest of the call's total equally.

@@ -33,8 +33,6 @@ from pyprof.prof.kernels.name_hints import by_name
 from pyprof.records.records import DictionaryColumn, combinations, distinct
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.ops.model_config import ModelConfig
     from pyprof.records.records import Records
@@ -79,9 +77,9 @@ class Costs:
     """Number of the op call that each row works for."""
     work: DictionaryColumn
     """The `AttributedCall` that each row works for."""
-    helper: NDArray[np.bool_]
+    helper: Mask
     """Rows that only help their op call's arithmetic, and autotuning runs."""
-    autotuning: NDArray[np.bool_]
+    autotuning: Mask
     """Rows that cuDNN's benchmark ran only as trials."""
 
     @property

@@ -15,8 +15,6 @@ from pyprof.records.records import time_by_value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from pyprof.arrays import Int64Array, Mask
     from pyprof.prof.table import Table
     from pyprof.records.records import DictionaryColumn, Records, RowTime
@@ -47,7 +45,7 @@ class Coverage:
         return 100 * self.kernel_known_ns / self.kernel_ns if self.kernel_ns else None
 
 
-def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Coverage:
+def cost_coverage(table: Table, rows: Mask | None = None) -> Coverage:
     """Sum up all rows, or those chosen."""
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     return sum_coverage(

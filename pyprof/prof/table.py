@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import MISSING, Int64Array, IntArray
+from pyprof.arrays import MISSING, Floats, Int64Array, IntArray, Mask
 from pyprof.errors import NOTE, PyprofError
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, ceilings, completed, peaks
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from pyprof.gpu.peaks import Rate
     from pyprof.gpu.peaks.ceilings import Ceilings
@@ -114,12 +113,12 @@ class Table:
         return outermost(self.records, self.costs.call)
 
     @cached_property
-    def duration_ns(self) -> NDArray[np.int64]:
+    def duration_ns(self) -> Int64Array:
         """Time on the GPU, ns; 0 if unknown, see `timed`."""
         return self.records.numpy("kDuration")
 
     @cached_property
-    def timed(self) -> NDArray[np.bool_]:
+    def timed(self) -> Mask:
         """Mask of the rows whose time is known."""
         return np.asarray(self.records.arrow("kDuration").is_valid())
 
@@ -358,7 +357,7 @@ def classify_kernel(
     return KernelClass(verdict, computed, rate, either, memory, over_link)
 
 
-def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
+def _float(column: Int64Array) -> Floats:
     return np.where(column == MISSING, np.nan, column.astype(np.float64))
 
 

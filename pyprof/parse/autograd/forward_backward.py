@@ -24,9 +24,7 @@ from pyprof.parse.ranges import texts
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.parse.steps.profiler_windows import RecordingWindows
     from pyprof.schema import Capture
@@ -44,7 +42,7 @@ class Partners(NamedTuple):
     """For recomputed work in no module, and for its backward pass, a forward op in whose layer it
     first ran: that of the node that ran it again.
     """
-    engine: NDArray[np.bool_]
+    engine: Mask
     """Rows launched on a thread of the engine, outside of its nodes."""
 
 
@@ -87,22 +85,20 @@ def partners(
     return Partners(forward_range.take(innermost), index, outer, between)
 
 
-def precedes(partner: Partners, chain: launches.Chains, count: int) -> NDArray[np.bool_]:
+def precedes(partner: Partners, chain: launches.Chains, count: int) -> Mask:
     """Mark the rows of forward ops whose backward pass was recorded; there are `count` ranges."""
     has_node = np.zeros(count, bool)
     has_node[partner.op[partner.op != MISSING]] = True
     return np.diff(chain.within(has_node).offset) > 0
 
 
-def _mark_recomputed(sweep: Sweep, ranges: IntArray) -> NDArray[np.bool_]:
+def _mark_recomputed(sweep: Sweep, ranges: IntArray) -> Mask:
     """Mark the ranges of recomputed work; MISSING is not marked."""
-    recomputed: NDArray[np.bool_] = np.append(
-        sweep.recomputed.take(sweep.paths.of_range) > 0, [False]
-    )
+    recomputed: Mask = np.append(sweep.recomputed.take(sweep.paths.of_range) > 0, [False])
     return recomputed[ranges]
 
 
-def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
+def _checkpoints(sweep: Sweep, numbered: Mask) -> IntArray:
     """Find the node in which each range was recomputed; MISSING if none, or if any module was.
 
     Recomputed modules are around their ops already. An op in no module may have run in fewer
@@ -115,9 +111,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
     return node
 
 
-def _mark_engine_rows(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: IntArray
-) -> NDArray[np.bool_]:
+def _mark_engine_rows(capture: Capture, sweep: Sweep, node: Mask, caller: IntArray) -> Mask:
     """Mask of rows launched on threads whose nodes all belong to forward ops of other threads."""
     column = capture.ranges.column("forward_thread")
     if column.null_count == len(column):
@@ -129,13 +123,11 @@ def _mark_engine_rows(
     some, others = (
         np.bincount(thread[rows], minlength=count) for rows in (node & foreign, node & ~foreign)
     )
-    on_engine: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
+    on_engine: Mask = ((some > 0) & (others == 0))[caller]
     return on_engine
 
 
-def _find_maker(
-    sweep: Sweep, node: NDArray[np.bool_], chain: launches.Chains, between: NDArray[np.bool_]
-) -> Int64Array:
+def _find_maker(sweep: Sweep, node: Mask, chain: launches.Chains, between: Mask) -> Int64Array:
     """Find, for each addition to a gradient, the node that made the addend.
 
     It is the last node before it on the thread: the engine adds up a node's results right after it,
@@ -156,7 +148,7 @@ def _find_maker(
 
 
 def _replace_engine_range(
-    sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Int64Array
+    sweep: Sweep, node: Mask, engine: Mask, innermost: Int64Array
 ) -> Int64Array:
     """Replace an engine's range that has no number by the node that it evaluates.
 
@@ -176,11 +168,11 @@ def _replace_engine_range(
 def _find_forward(
     capture: Capture,
     sweep: Sweep,
-    node: NDArray[np.bool_],
+    node: Mask,
     nodes: Int64Array,
     device: Int64Array,
     windows: RecordingWindows,
-) -> tuple[Int64Array, NDArray[np.bool_]]:
+) -> tuple[Int64Array, Mask]:
     """Find the forward range of each of some nodes, and whether it has the node's name."""
     # The backward pass of reentrant checkpointing covers the ops that it recomputed.
     in_backward = (sweep.backward & (sweep.recomputed != HERE)).take(sweep.paths.of_range)
@@ -212,11 +204,11 @@ def _find_forward(
 class _SeqRanges:
     """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
 
-    name: NDArray[np.int64]
+    name: Int64Array
     """Code of the op's name, the same for an op and its backward node; else MISSING."""
-    backward: NDArray[np.bool_]
+    backward: Mask
     """A node of the backward pass."""
-    inside_backward: NDArray[np.bool_]
+    inside_backward: Mask
     seq: IntArray
     start: Int64Array
     thread: IntArray

@@ -18,8 +18,6 @@ from pyprof.records.records import DictionaryColumn, encode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
@@ -105,7 +103,7 @@ def _count(numbers: Chains, flow: IntArray, op: IntArray, backward: Mask) -> dic
 
 
 def _count_in_order(
-    numbers: Chains, rows: Int64Array, op: IntArray, backward: NDArray[np.bool_]
+    numbers: Chains, rows: Int64Array, op: IntArray, backward: Mask
 ) -> tuple[Int64Array, Int64Array]:
     """Each kernel's sequence number on its thread, and its index among those of that number.
 
@@ -131,7 +129,7 @@ def _count_in_order(
     return current, index - np.maximum.accumulate(np.where(new, index, 0))
 
 
-def _prune(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _prune(sweep: Sweep, seqs: Chains, old: Mask) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
     code = sweep.texts.code[seqs.member]
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
@@ -209,7 +207,7 @@ def _ops_by_row(sweep: Sweep, path: DictionaryColumn, seqs: Chains) -> Dictionar
     return DictionaryColumn(np.array(rows, np.int64), named_ops)
 
 
-def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _distinct_numbers(sweep: Sweep, seqs: Chains, old: Mask) -> Chains:
     """The distinct sequence numbers of each row, ascending."""
     seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
     numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ _STEPS = 256
 """Levels that are climbed for all intervals at once; if there are more, one by one."""
 
 
-def _sweep(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
+def _sweep(thread: IntArray, end: Int64Array, encloses: Mask) -> Int64Array:
     """Find what encloses each of some sorted intervals, with a stack of the open ones.
 
     Some intervals are queries only, and enclose nothing.
@@ -203,9 +203,7 @@ _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 _LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)
 
 
-def leaked(
-    thread: Int64Array, start: Int64Array, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def leaked(thread: Int64Array, start: Int64Array, kind: NDArray[np.int8], still_open: Mask) -> Mask:
     """Mask of open ranges that must not count: ops inside which another op was closed."""
     if not still_open.any():
         return still_open
@@ -217,9 +215,7 @@ def leaked(
     return suspect & (start <= last_closed[thread])
 
 
-def mark_unbounded(
-    thread: Int64Array, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def mark_unbounded(thread: Int64Array, kind: NDArray[np.int8], unbounded: Mask) -> Mask:
     """Mask of ranges that lost a bound: all that a thread has open at once, if too many.
 
     `unbounded` marks the ranges that are open when the capture ends, except those that leaked, or

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import MISSING, Int64Array, IntArray, nearest
+from pyprof.arrays import MISSING, Int64Array, IntArray, Mask, nearest
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.ranges import texts as range_texts
@@ -169,13 +169,13 @@ class RangeStacks:
     begins: NDArray[np.int8]
     """0, or how it begins to run forward work again; see `recomputation.begins`."""
 
-    def backward(self, texts: Texts) -> NDArray[np.bool_]:
+    def backward(self, texts: Texts) -> Mask:
         """Mask of the paths that belong to the backward pass."""
         begins = range_texts.matching_statements(texts, Kind.SEQ, attrgetter("is_backward"))
         begun = begins[self.template]
         return np.asarray(begun | (nearest(self.parent, begun) != MISSING))
 
-    def find_recomputed(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def find_recomputed(self, texts: Texts, backward: Mask) -> NDArray[np.int8]:
         """Find the paths of forward work that a backward pass runs again; see `recomputation`.
 
         It begins in a node of checkpointing, in a module that a node calls, or where `begins` is

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Int64Array, IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.schema import Capture
 
@@ -35,7 +35,7 @@ class Sweep:
     nest: Nest
     texts: texts.Texts
     paths: paths.RangeStacks
-    backward: NDArray[np.bool_]
+    backward: Mask
     """Per path: whether it belongs to the backward pass."""
     recomputed: NDArray[np.int8]
     """Per path: forward work that the backward pass runs again, as `find_recomputed` marks it."""

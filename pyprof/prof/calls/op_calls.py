@@ -14,8 +14,6 @@ from pyprof.prof.calls.attributed_call import OWN
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import DictionaryColumn, Records
 
@@ -82,7 +80,7 @@ def around(records: Records) -> tuple[IntArray, IntArray] | None:
     return column.offsets.to_numpy(), column.values.to_numpy()
 
 
-def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> Int64Array:
+def _runs(records: Records, work_of: IntArray, computes: Mask) -> Int64Array:
     """Infer the op calls of the original PyProf's files, which do not record them.
 
     Kernels of one call follow each other, with the same texts and sequence numbers. Such a run is
@@ -108,7 +106,7 @@ def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> I
     return np.cumsum(begins) - 1
 
 
-def _of_one_node(records: Records) -> NDArray[np.bool_]:
+def _of_one_node(records: Records) -> Mask:
     """Mask of the rows of an autograd node: backward ones, or those of its forward call.
 
     Ops that have no node write the number of the next op that has one: the last kernels of the
@@ -150,7 +148,7 @@ def nested_products(
     members: IntArray,
     chosen: IntArray,
     call: IntArray,
-    product: NDArray[np.bool_],
+    product: Mask,
 ) -> Int64Array:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
 

@@ -18,8 +18,7 @@ from pyprof.records.records import DictionaryColumn, combinations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Mask
     from pyprof.prof.table import KernelClass, Table
     from pyprof.records.records import Records
 
@@ -91,7 +90,7 @@ def reasons(table: Table) -> pa.Array:
     return DictionaryColumn(both, [text or None for text in joined]).dictionary_array()
 
 
-def _text_of_rows(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
+def _text_of_rows(rows: Mask, text: str) -> DictionaryColumn:
     return DictionaryColumn(np.where(rows, 0, -1), [text])
 
 
