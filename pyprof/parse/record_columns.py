@@ -20,12 +20,11 @@ from pyprof.parse.ranges import launch_layers, range_stacks
 from pyprof.records.records import DictionaryColumn, Records, combinations, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.marker import Statement
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.records.records import Column
     from pyprof.schema import Capture
@@ -90,7 +89,7 @@ def build(activities: pa.Table, around: Around, columns: Mapping[str, Column]) -
     recomputed = path.matches(attrgetter("recomputed"))
     built: dict[str, Column] = {
         "reprMarkers": path.map(lambda stack: list(stack.modules)),
-        "marker": path.map(lambda stack: _texts(stack.markers)),
+        "marker": path.map(lambda stack: [said.text for said in stack.markers]),
         "recomputed": pa.array(np.ones(len(path), np.int8), mask=~recomputed),
         "trace": _drop_inherited(path, place, "trace").map(lambda stack: list(stack.trace)),
         "layer": launch_layers.layers(layers, index, free),
@@ -119,10 +118,6 @@ def _sites(site: LaunchSites, records: Records) -> dict[str, Column]:
     if (inside := site.replay != MISSING).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
     return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
-
-
-def _texts(statements: Iterable[Statement]) -> list[str]:
-    return [said.text for said in statements]
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:
@@ -203,7 +198,7 @@ def _forward(
     partner, of_place = _blank_unused(partner), _blank_unused(place)  # in inference no row has any
     ops = partner.map(range_stacks.forward_ops)
     return {
-        "fwdMarker": partner.map(lambda stack: _texts(stack.markers)),
+        "fwdMarker": partner.map(lambda stack: [said.text for said in stack.markers]),
         "fwdSeqMarker": partner.map(lambda stack: [unnumbered(said.text) for said in stack.seqs]),
         "fwdMod": ops.map(lambda named_ops: [mod for mod, _ in named_ops]),
         "fwdOp": ops.map(lambda named_ops: [op for _, op in named_ops]),

@@ -142,7 +142,8 @@ def _prune(sweep: Sweep, seqs: Chains, old: Mask) -> Chains:
     bounds = zip(affected.tolist(), offset[:-1], offset[1:], strict=True)
     for row, (is_old, low, high) in enumerate(bounds):
         if is_old and high - low > 1:
-            key = (tuple(codes[low:high]), _rank_numbers(numbers[low:high]))
+            ranks = {number: rank for rank, number in enumerate(sorted(set(numbers[low:high])))}
+            key = (tuple(codes[low:high]), tuple(ranks[number] for number in numbers[low:high]))
             if (positions := pruned.get(key)) is None:
                 positions = pruned[key] = _prune_row([names[code] for code in key[0]], key[1])
             lengths[row] = len(positions)
@@ -167,11 +168,6 @@ def _prune_row(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
         if not (similar and before is not None and numbers[this] == numbers[before]):
             chosen.append(this)
     return chosen
-
-
-def _rank_numbers(numbers: list[int]) -> tuple[int, ...]:
-    index = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
-    return tuple(index[number] for number in numbers)
 
 
 def _ops(

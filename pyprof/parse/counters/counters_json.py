@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import orjson
 
 from pyprof.arrays import MISSING
 from pyprof.records.records import DictionaryColumn, distinct, number_combinations
 from pyprof.schema import json_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 STATES = ("clock_hz", "power_w")
 """The device's state, which only samples of this run can show."""
@@ -37,15 +32,10 @@ def _join_texts(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
     ours, theirs = json_object(sampled), json_object(counted)
-    rest = {
-        key: value
-        for key, value in ours.items()
-        if _is_additional(key.removesuffix("_err"), ours, theirs)
-    }
+    rest = {}
+    for key, value in ours.items():
+        name = key.removesuffix("_err")
+        is_state = name in STATES and f"{name}_err" in ours
+        if is_state or not {name, _SAME.get(name)} & theirs.keys():
+            rest[key] = value
     return orjson.dumps({**theirs, **rest}).decode()
-
-
-def _is_additional(name: str, sampled: Mapping[str, Any], counted: Mapping[str, Any]) -> bool:
-    if name in STATES and f"{name}_err" in sampled:
-        return True
-    return not {name, _SAME.get(name)} & counted.keys()

@@ -41,7 +41,11 @@ _MAX_ERROR = 0.1
 def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Column]:
     """Add the sampled metrics to the `counters` column; the capture has at least one sample."""
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
-    kind, count = _kinds(columns)
+    # what rows have in common: kernel, launch, op and shapes, and the device
+    records = Records(len(device), columns)
+    codes = [records.dictionary(name).index for name in _KIND if name in columns]
+    kind = number_combinations(device, *codes).astype(np.int64)
+    count = int(kind.max(initial=MISSING)) + 1
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]
     for number in pc.unique(capture.samples.column("device")).to_pylist():
         rows = np.flatnonzero((device == number) & (start != MISSING) & (end != MISSING))
@@ -68,14 +72,6 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
 
 def _times(column: Column) -> Int64Array:
     return column.index.astype(np.int64) if isinstance(column, DictionaryColumn) else ints(column)
-
-
-def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
-    """Number what rows have in common: kernel, launch, op and shapes, and the device."""
-    records = Records(len(columns["device"]), columns)
-    codes = [records.dictionary(name).index for name in _KIND if name in columns]
-    kind = number_combinations(_times(columns["device"]), *codes).astype(np.int64)
-    return kind, int(kind.max(initial=MISSING)) + 1
 
 
 def _read_metrics(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:

@@ -143,9 +143,9 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     table = pa.concat_tables(both_tables).unify_dictionaries()
     split_at = len(activities)
     full_name, function = _names(table)
-    sizes = _sizes(table)
-    both = number_combinations(full_name, sizes)
-    level = np.where((full_name == MISSING) | (sizes == MISSING), MISSING, both)
+    sizes = [ints(table.column(axis)) for axis in AXES]
+    unknown = np.logical_or.reduce([column == MISSING for column in (full_name, *sizes)])
+    level = np.where(unknown, MISSING, number_combinations(full_name, *sizes))
     streams = np.append(ints(activities.column("stream")), np.zeros(len(launches), np.int64))
     all_ = Kernels((level, full_name, function), streams)
     rows = np.arange(len(full_name))
@@ -180,10 +180,3 @@ def _plain(name: str) -> tuple[str, str]:
         return _FILL, _FILL
     full_name = demangle(name.removesuffix(".kd"))
     return "".join(full_name.split()), split(full_name).path
-
-
-def _sizes(table: pa.Table) -> Int64Array:
-    """Number grids and blocks; MISSING if one is not known."""
-    columns = [ints(table.column(axis)) for axis in AXES]
-    known = np.logical_and.reduce([column != MISSING for column in columns])
-    return np.where(known, number_combinations(*columns), MISSING)

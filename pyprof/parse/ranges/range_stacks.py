@@ -84,12 +84,8 @@ def initialises(path: RangeStack) -> bool:
 
 def updates(path: RangeStack) -> bool:
     """Whether work on this path is part of an update of parameters: clips, scales, averages."""
-    if path.ops:
-        named = any(_OF_OPTIMIZERS.match(op) for _, op in path.ops)
-    else:
-        named = any(
-            _OF_OPTIMIZERS.match(mod_and_op(said.node)[1]) is not None for said in path.seqs
-        )
+    ops = path.ops or [mod_and_op(said.node) for said in path.seqs]
+    named = any(_OF_OPTIMIZERS.match(op) for _, op in ops)
     return named or _has_frame(path.trace, _CLIPS)
 
 

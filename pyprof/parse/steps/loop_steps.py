@@ -358,11 +358,8 @@ def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Ar
     texts = [""] * count
     for number, text in zip(of_row[rows].tolist(), named.index[rows].tolist(), strict=True):
         texts[number] = named.values[text] if text >= 0 else texts[number]
-    return Bounds(_origin(texts), start, end, tuple(texts)), of_row
-
-
-def _origin(texts: Sequence[str]) -> str:
-    """Name what marks the steps, by the text of the last step that has one."""
+    # what marks the steps, by the text of the last step that has one
     text = next(filter(None, reversed(texts)), "")
     is_origin = text == STEP_END or text.startswith("Optimizer.")
-    return text if is_origin else f'ranges "{loop_of(text)}"'
+    origin = text if is_origin else f'ranges "{loop_of(text)}"'
+    return Bounds(origin, start, end, tuple(texts)), of_row
