@@ -196,7 +196,9 @@ class Grouping:
 
 def group_kernels(rows: Rows) -> Grouping:
     """Number the op calls; of a call's kernels those of the likeliest role do its arithmetic."""
-    ranks = _ranks(rows)
+    first, index = combinations(rows.work.index, rows.name.index)
+    places = [rank(rows.role.at(row), rows.family.at(row)) for row in first.tolist()]
+    ranks = np.array([_HELPS if place is None else place for place in places], np.int32).take(index)
     if rows.on_cpu.any():
         ranks = np.where(rows.on_cpu, rows.own_flops == 0, ranks)
     call = op_calls.number(rows.records, rows.work, rows.chosen, computes=ranks < _HELPS).astype(
@@ -410,14 +412,6 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
     graph = ~rows.kernel & ~memory
     flops[graph] = moved[graph] = MISSING
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
-
-
-def _ranks(rows: Rows) -> IntArray:
-    """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
-    first, index = combinations(rows.work.index, rows.name.index)
-    rank_of = [rank(rows.role.at(row), rows.family.at(row)) for row in first.tolist()]
-    ranks = [_HELPS if place is None else place for place in rank_of]
-    return np.array(ranks, np.int32).take(index)
 
 
 def _charged_inside(rows: Rows, call: IntArray) -> Int64Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import DictionaryColumn, combinations, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
@@ -150,6 +150,10 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
         100 * groups.column("eff_ns").to_numpy(), known, out=np.full(len(total), np.nan),
         where=known > 0,
     )  # fmt: skip
+
+    def of_rates(choose: Callable[[Floats], Any]) -> pa.Array:
+        return pa.array([choose(part) if len(part) else None for part in rates], pa.float64())
+
     data = pa.table(
         {
             **{name: groups.column(name) for name in KEYS},
@@ -157,16 +161,10 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
             "total": groups.column("total"),
             "share": 100 * total / max(total.sum(), 1.0),
             "mean": total / groups.column("calls").to_numpy(),
-            "tflops_min": _null_if_unknown(
-                np.array([part[0] if len(part) else np.nan for part in rates])
-            ),
-            "tflops": _null_if_unknown(
-                np.array([float(np.median(part)) if len(part) else np.nan for part in rates])
-            ),
-            "tflops_max": _null_if_unknown(
-                np.array([part[-1] if len(part) else np.nan for part in rates])
-            ),
-            "eff": _null_if_unknown(eff),
+            "tflops_min": of_rates(np.min),
+            "tflops": of_rates(np.median),
+            "tflops_max": of_rates(np.max),
+            "eff": pa.array(eff, mask=~np.isfinite(eff)),
         }
     )
     order = [("total", "descending"), *((name, "ascending") for name in KEYS)]
@@ -176,7 +174,3 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
 def measures() -> list[Column]:
     """The columns of groups, without those that rows are grouped by."""
     return [*_MEASURES]
-
-
-def _null_if_unknown(values: Floats) -> pa.Array:
-    return pa.array(values, pa.float64(), mask=~np.isfinite(values))

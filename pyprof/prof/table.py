@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -303,21 +303,16 @@ _MAX_OF_DEVICE = {
 """Far beyond what any GPU has: a value above this, or below 0, was damaged."""
 
 
-def _null_if_impossible(value: object, most: float) -> object:
-    return value if isinstance(value, (int, float)) and 0 <= value <= most else None
-
-
-def described_device(row: Mapping[str, object]) -> Device:
+def described_device(row: Mapping[str, Any]) -> Device:
     """Return the device of a row of `schema.DEVICES`, without values that no device has."""
     cc = (row.get("cc_major"), row.get("cc_minor"))
-    return Device(
-        name=row.get("name"),  # type: ignore[arg-type]
-        **{  # type: ignore[arg-type]
-            name: _null_if_impossible(row.get(key), most)
-            for name, (key, most) in _MAX_OF_DEVICE.items()
-        },
-        cc=cc if None not in cc else None,  # type: ignore[arg-type]
-    )
+    figures: dict[str, Any] = {}
+    for name, (key, most) in _MAX_OF_DEVICE.items():
+        value = row.get(key)
+        if isinstance(value, (int, float)) and 0 <= value <= most:
+            figures[name] = value
+    known_cc = None if None in cc else cc
+    return Device(row.get("name"), **figures, cc=known_cc)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pyprof.gpu.peaks import Device, completed, peaks
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import FPROP
 from pyprof.parse import parse
-from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.attributed_call import AttributedCall
 from pyprof.prof.table import Table, classify_kernel
 from tests.readers.kineto_json import kernel, launch, read
 
@@ -38,7 +38,7 @@ def test_a_device_with_impossible_numbers_is_unknown(sms: int, tmp_path: Path) -
 def test_a_peak_that_all_units_share_is_certain(gpu: str, dtype: str, *, known: bool) -> None:
     """Units are unknown from this name: in float32, both of an MI300X do 163.4 TFLOP/s."""
     call = Call("torch", "mm", (Tensor((4, 4), dtype), Tensor((4, 4), dtype)))
-    work = AttributedCall(call=call, direction=FPROP, dtype=None, position=OWN)
+    work = AttributedCall(call=call, direction=FPROP)
     device = completed(Device(name=gpu))
     judged = classify_kernel("gemm_kernel", work, device, peaks(device))
     assert judged.certain_peak == (judged.flops_peak if known else None)

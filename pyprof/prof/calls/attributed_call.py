@@ -32,9 +32,9 @@ class AttributedCall:
     call: Call | None
     """None if no text names an op, as `reason` then states."""
     direction: str
-    dtype: str | None
+    dtype: str | None = None
     """Used where the call's text lacks dtypes."""
-    position: int
+    position: int = OWN
     """Which of a row's `callIds` is the call's; OWN if none."""
     reason: str = ""
     output: tuple[int, ...] | None = None

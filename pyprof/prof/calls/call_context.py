@@ -24,7 +24,7 @@ from pyprof.ops.registry import FPROP
 from pyprof.ops.torch import collectives
 from pyprof.ops.work import CallContext
 from pyprof.prof.calls import op_calls
-from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.attributed_call import AttributedCall
 from pyprof.prof.calls.op_choice import node_output
 from pyprof.prof.kernels.name_hints import agreed_value
 from pyprof.records.records import DictionaryColumn, combinations, number_combinations
@@ -211,9 +211,7 @@ def with_collectives(records: Records, works: DictionaryColumn) -> DictionaryCol
     replaced = calls.matches(lambda call: call is not None) & unknown
     first, number = combinations(np.where(replaced, said.index, -1), works.index)
     chosen = [
-        AttributedCall(call=calls.at(row), direction=FPROP, dtype=None, position=OWN)
-        if replaced[row]
-        else works.at(row)
+        AttributedCall(call=calls.at(row), direction=FPROP) if replaced[row] else works.at(row)
         for row in first.tolist()
     ]
     return DictionaryColumn(number, chosen)

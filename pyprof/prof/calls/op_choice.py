@@ -91,16 +91,11 @@ def choose(context: KernelContext) -> AttributedCall:
     if not costed:
         for work in _candidates(context):
             if work.call is not None and work.call.op and not work.call.op.startswith(DERIVED):
+                reason = f"unknown op {work.call.op}"
                 return AttributedCall(
-                    call=None,
-                    direction=work.direction,
-                    dtype=None,
-                    position=work.position,
-                    reason=f"unknown op {work.call.op}",
+                    call=None, direction=work.direction, position=work.position, reason=reason
                 )
-        return AttributedCall(
-            call=None, direction=FPROP, dtype=None, position=OWN, reason=_why_no_op(context)
-        )
+        return AttributedCall(call=None, direction=FPROP, reason=_why_no_op(context))
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
@@ -195,7 +190,7 @@ def _find_stopped(context: KernelContext) -> AttributedCall | None:
     index = (context.order or range(len(around)))[-1] if around else OWN
     if not context.on_cpu or index == OWN or not around[index].is_stopped:
         return None
-    return AttributedCall(call=None, direction=FPROP, dtype=None, position=index, reason=STOPPED)
+    return AttributedCall(call=None, direction=FPROP, position=index, reason=STOPPED)
 
 
 def _candidates(context: KernelContext) -> Iterator[AttributedCall]:

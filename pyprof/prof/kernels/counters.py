@@ -92,7 +92,11 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     how = measured.source.map(lambda source: _VIA.get(source or ""))
     words = [*dict.fromkeys([*how.values, None])]
     place_of_word = how.numpy(words.index, words.index(None))
-    texts = [_join_words(text, word) for text in (*via.values, None) for word in words]
+    texts = [
+        ", ".join(filter(None, (text, word))) or None
+        for text in (*via.values, None)
+        for word in words
+    ]
     index = np.where(via.index < 0, len(via.values), via.index)
     return DictionaryColumn(index * len(words) + place_of_word, texts)
 
@@ -101,7 +105,3 @@ _VIA = {
     **dict.fromkeys((NCU, "joined", "repeated", ARGS, ROCPROF), "measured"),
     SAMPLES: "sampled",
 }
-
-
-def _join_words(*words: str | None) -> str | None:
-    return ", ".join(word for word in words if word) or None
