@@ -84,23 +84,17 @@ def categorise(
 ) -> tuple[Labels, Labels]:
     """Return the category of each block, and its evidence."""
     rules = _rules(blocks, evidence, direction, blocks.released < events)
-    masks = [rule.holds for rule in rules]
+    categories, texts, masks = zip(*rules, strict=True)
     which = np.select(masks, range(len(rules)), len(rules)) if len(blocks) else np.zeros(0, int)
-    categories = np.array([*(rule.category for rule in rules), MISSING], np.int64)
-    texts = (*(rule.evidence for rule in rules), _NO_EVIDENCE)
-    return Labels(categories[which], CATEGORIES), Labels(np.asarray(which, np.int64), texts)
-
-
-class _Rule(NamedTuple):
-    category: int
-    evidence: str
-    holds: Mask
+    category = np.array([*categories, MISSING], np.int64)[which]
+    why = Labels(np.asarray(which, np.int64), (*texts, _NO_EVIDENCE))
+    return Labels(category, CATEGORIES), why
 
 
 def _rules(
     blocks: Blocks, evidence: Evidence, direction: Int64Array, released: Mask
-) -> list[_Rule]:
-    """List the rules; for each block, the first one that holds decides."""
+) -> list[tuple[int, str, Mask]]:
+    """List categories, the evidence for them, and where it is; for a block, the first decides."""
 
     def by(clue: FrameHint) -> Mask:
         return np.asarray((evidence.allocated & clue) != 0)
@@ -124,52 +118,47 @@ def _rules(
     copied = by(FrameHint.AUTOCAST_COPY)
     freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != MISSING))
     return [
-        _Rule(_WORKSPACE, "allocated for a library's workspace", by(FrameHint.WORKSPACE)),
-        _Rule(_STATE, "allocated where the optimizer sets up its state",
-              by(FrameHint.OPTIMIZER_STATE)),
-        _Rule(_AUTOCAST_COPIES, "copied by autocast, kept until its end",
-              copied & freed_by(FrameHint.AUTOCAST_END)),
-        _Rule(_AUTOCAST_COPIES, "inferred: copied by autocast, half as large as a parameter",
-              copied & np.isin(2 * blocks.bytes, weights) & ~freed_in(_FORWARD)),
-        _Rule(_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets",
-              by(FrameHint.ACCUMULATES)),
-        _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
-              backward & freed_by(FrameHint.ZERO_GRAD)),
-        _Rule(_GRADIENTS, f"{BEFORE_HISTORY}, freed by zero_grad",
-              before & freed_by(FrameHint.ZERO_GRAD)),
-        _Rule(_TEMPORARIES, "allocated and freed in the optimizer's step",
-              optimizer & within_update & (freed_by(FrameHint.OPTIMIZER) | released)),
-        _Rule(_STATE, "inferred: allocated in the optimizer's step, outlives it",
-              optimizer & ~within_update),
-        _Rule(_STATE, "inferred: allocated in the optimizer's step, still live at the end",
-              optimizer),
-        _Rule(_GRADIENTS, "inferred: allocated in the backward pass, outlives it",
-              backward & (in_forward | in_optimizer)),
-        _Rule(_TEMPORARIES, "allocated and freed in the backward pass",
-              backward & freed_in(_BACKWARD)),
-        _Rule(_GRADIENTS, "inferred: allocated in the backward pass, freed after it",
-              backward & freed_elsewhere),
-        _Rule(_PARAMETERS, "allocated where a module is built, moved or loaded",
-              made),
-        _Rule(_ACTIVATIONS, f"{BEFORE_HISTORY}, freed by the backward pass",
-              before & kept & freed_by(FrameHint.BACKWARD)),
-        _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
-              kept & freed_by(FrameHint.BACKWARD)),
-        _Rule(_ACTIVATIONS, "inferred: freed by a thread without Python, as in backward passes",
-              kept & freed_by(FrameHint.ENGINE_THREAD)),
-        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
-              forward & in_backward & ~in_optimizer),
-        _Rule(_TEMPORARIES, "allocated and freed in the forward pass",
-              forward & within_step & freed_in(_FORWARD)),
-        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, freed after it",
-              forward & within_step & freed_elsewhere),
-        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
-              forward & within_step & ~released),
-        _Rule(MISSING, "allocated in the forward pass; where it was freed is unknown",
-              forward & within_step & released),
-        _Rule(MISSING, "allocated in the backward pass; where it was freed is unknown",
-              backward & released),
-        _Rule(MISSING, BEFORE_HISTORY, before),
+        (_WORKSPACE, "allocated for a library's workspace", by(FrameHint.WORKSPACE)),
+        (_STATE, "allocated where the optimizer sets up its state", by(FrameHint.OPTIMIZER_STATE)),
+        (_AUTOCAST_COPIES, "copied by autocast, kept until its end",
+         copied & freed_by(FrameHint.AUTOCAST_END)),
+        (_AUTOCAST_COPIES, "inferred: copied by autocast, half as large as a parameter",
+         copied & np.isin(2 * blocks.bytes, weights) & ~freed_in(_FORWARD)),
+        (_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets", by(FrameHint.ACCUMULATES)),
+        (_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
+         backward & freed_by(FrameHint.ZERO_GRAD)),
+        (_GRADIENTS, f"{BEFORE_HISTORY}, freed by zero_grad",
+         before & freed_by(FrameHint.ZERO_GRAD)),
+        (_TEMPORARIES, "allocated and freed in the optimizer's step",
+         optimizer & within_update & (freed_by(FrameHint.OPTIMIZER) | released)),
+        (_STATE, "inferred: allocated in the optimizer's step, outlives it",
+         optimizer & ~within_update),
+        (_STATE, "inferred: allocated in the optimizer's step, still live at the end", optimizer),
+        (_GRADIENTS, "inferred: allocated in the backward pass, outlives it",
+         backward & (in_forward | in_optimizer)),
+        (_TEMPORARIES, "allocated and freed in the backward pass", backward & freed_in(_BACKWARD)),
+        (_GRADIENTS, "inferred: allocated in the backward pass, freed after it",
+         backward & freed_elsewhere),
+        (_PARAMETERS, "allocated where a module is built, moved or loaded", made),
+        (_ACTIVATIONS, f"{BEFORE_HISTORY}, freed by the backward pass",
+         before & kept & freed_by(FrameHint.BACKWARD)),
+        (_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
+         kept & freed_by(FrameHint.BACKWARD)),
+        (_ACTIVATIONS, "inferred: freed by a thread without Python, as in backward passes",
+         kept & freed_by(FrameHint.ENGINE_THREAD)),
+        (_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
+         forward & in_backward & ~in_optimizer),
+        (_TEMPORARIES, "allocated and freed in the forward pass",
+         forward & within_step & freed_in(_FORWARD)),
+        (_ACTIVATIONS, "inferred: allocated in the forward pass, freed after it",
+         forward & within_step & freed_elsewhere),
+        (_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
+         forward & within_step & ~released),
+        (MISSING, "allocated in the forward pass; where it was freed is unknown",
+         forward & within_step & released),
+        (MISSING, "allocated in the backward pass; where it was freed is unknown",
+         backward & released),
+        (MISSING, BEFORE_HISTORY, before),
     ]  # fmt: skip
 
 
