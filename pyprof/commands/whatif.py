@@ -27,11 +27,15 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 
 def _factor(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Check a factor of the batch; raises BadParameter."""
-    from pyprof.analysis.whatif.batching import factor_of  # noqa: PLC0415 - it loads NumPy
+    if value is None:
+        return None
+    from pyprof.process import arrow_setup  # noqa: PLC0415 - only with --batch
+
+    arrow_setup.prepare()
+    from pyprof.analysis.whatif.batching import factor_of  # noqa: PLC0415 - it loads Arrow
 
     try:
-        if value is not None:
-            factor_of(value)
+        factor_of(value)
     except ValueError as error:
         raise click.BadParameter(str(error), context, option) from None
     return value

@@ -92,13 +92,14 @@ def test_a_capture_that_kills_copies_is_left_out() -> None:
 
 
 _FORKS_ONLY = """
-from pyprof.inputs.processes import Processes
+import multiprocessing
 
-def spawning(*_):
-    raise AssertionError("some module has started a thread")
+def forks_only(method, plain=multiprocessing.get_context):
+    assert method == "fork", "some module has started a thread"
+    return plain(method)
 
 if __name__ == "__main__":
-    Processes._spawning = spawning
+    multiprocessing.get_context = forks_only
     from pyprof.__main__ import main
     main()
 """
@@ -111,6 +112,7 @@ _WITH_WORKERS = {
     "prof": ["prof", "{0}"],
     "ranks": ["ranks", "{0}"],
     "whatif": ["whatif", "{0}"],
+    "whatif --batch": ["whatif", "{0}", "--batch", "2x"],
     "report": ["report", "{0}", "-o", "{1}/page.html"],
     "roofline": ["roofline", "{0}", "-o", "{1}/roofline.html"],
     "summary": ["summary", "{0}"],
@@ -119,7 +121,7 @@ _WITH_WORKERS = {
 
 def test_every_command_with_workers_is_tried_below() -> None:
     commands = {name: main.get_command(click.Context(main), name) for name in names()}
-    assert _WITH_WORKERS.keys() == {
+    assert {words[0] for words in _WITH_WORKERS.values()} == {
         name
         for name, command in commands.items()
         if command is not None and any("--workers" in param.opts for param in command.params)
