@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyprof.analysis.report import report, stream_lanes, summarise_report
-from pyprof.inputs import source
-from pyprof.render.page.content import html
+from pyprof.analysis.report import stream_lanes
 from tests.analysis.browser import browser, drawn, errors, requests
 from tests.analysis.captured import capture
 from tests.commands import run
 from tests.commands.test_report import NAMES, page
+from tests.render.page.shown_parts import page_of
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -319,8 +318,7 @@ def test_a_merged_box_is_divided_by_time(
     """For large captures: the tooltip lists the parts, a click selects that below the pointer."""
     monkeypatch.setattr(stream_lanes, "_MAX_SINGLE", 0)
     monkeypatch.setattr(stream_lanes, "_BINS", 1)
-    made = html(report(summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))))
-    (tmp_path / "net.html").write_text(made)
+    (tmp_path / "net.html").write_text(page_of(capture(tmp_path / "net.sqlite")))
     drawn(chromium, tmp_path / "net.html")
     script = """
     const {plot} = document.getElementById('figure-timeline');
@@ -346,8 +344,7 @@ def test_a_merged_box_has_the_colours_of_all_its_families(
     """Of what it lists no more, too; by op that is others."""
     for name, most in (("_MAX_SINGLE", 0), ("_BINS", 1), ("_MAX_PARTS", 1)):
         monkeypatch.setattr(stream_lanes, name, most)
-    made = html(report(summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))))
-    (tmp_path / "net.html").write_text(made)
+    (tmp_path / "net.html").write_text(page_of(capture(tmp_path / "net.sqlite")))
     drawn(chromium, tmp_path / "net.html")
     script = """
     const {plot} = document.getElementById('figure-timeline');

@@ -6,10 +6,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from pyprof.analysis.report import summarise_report
-from pyprof.inputs import source
 from tests.analysis.captured import capture
-from tests.render.page.shown_parts import shown
+from tests.render.page.shown_parts import shown, sums_of
 
 Made: TypeAlias = Mapping[str, Mapping[str, Any]]
 
@@ -17,4 +15,4 @@ Made: TypeAlias = Mapping[str, Mapping[str, Any]]
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """Return what each part shows for two steps, each of 750 ns of GPU time."""
-    return shown(summarise_report(source.load(str(capture(tmp_path / "net.sqlite", steps=2)))))
+    return shown(sums_of(capture(tmp_path / "net.sqlite", steps=2)))

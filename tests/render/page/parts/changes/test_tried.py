@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from pyprof.analysis.report import summarise_report
 from pyprof.analysis.trial.verdict import baseline, judge
 from pyprof.answers.try_answer import TimeRatio, Try, from_json
-from pyprof.inputs import source
 from pyprof.render.page.parts.changes import tried
 from tests.analysis.captured import capture
-from tests.render.page.shown_parts import shown
+from tests.render.page.shown_parts import shown, sums_of
 from tests.trial.built import CHANGE, in_turn
 
 
@@ -34,7 +32,7 @@ def trial(tmp_path: Path) -> Try:
 
 
 def _tried(path: Path) -> Mapping[str, Any] | None:
-    return shown(summarise_report(source.load(str(path)))).get("tried")
+    return shown(sums_of(path)).get("tried")
 
 
 @pytest.mark.parametrize("name", ["a", "b"])

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.report import report, summarise_report
 from pyprof.answers.parts import KnownCost, UnknownCost
-from pyprof.inputs import source
-from pyprof.render.page.content import html
 from pyprof.render.page.parts.costs import unknown
 from tests.builders import Work, nsys_db
+from tests.render.page.shown_parts import page_of
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
@@ -31,6 +29,6 @@ def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
 def test_only_a_pytorch_program_is_told_to_instrument_it(tmp_path: Path, kernel: str) -> None:
     """`pyprof.init()` would do nothing for a program in CUDA C++."""
     file = nsys_db(tmp_path / "net.sqlite", [Work(kernel, (1000, 9000), call=(100, 900))])
-    page = html(report(summarise_report(source.load(str(file)))))
+    page = page_of(file)
     assert "begin the capture earlier, call pyprof.init()" in page
     assert ("what to do is for a PyTorch program" in page) == (kernel == "my_kernel")

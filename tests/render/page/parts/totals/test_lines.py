@@ -2,20 +2,16 @@
 
 from pathlib import Path
 
-from pyprof.analysis.report import summarise_report
 from pyprof.answers.lines_answer import LineTime
-from pyprof.inputs import source
 from pyprof.inputs.user_source import Sources
 from pyprof.render.page.parts.totals.lines import _excerpts
 from tests.analysis.captured import capture
-from tests.render.page import shown_parts
+from tests.render.page.shown_parts import shown, sums_of
 
 
 def test_lines_are_sorted_by_self_time(tmp_path: Path) -> None:
     """A line that only calls, like that of main, is separate."""
-    made = shown_parts.shown(
-        summarise_report(source.load(str(capture(tmp_path / "net.sqlite", slower=4))))
-    )
+    made = shown(sums_of(capture(tmp_path / "net.sqlite", slower=4)))
     rows = {name: [(row[0].text, row[1].text, row[3].text) for row in made["lines"][name].rows]
             for name in ("lines", "callers")}  # fmt: skip
     assert rows == {

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.report import summarise_report
 from pyprof.analysis.report.attributes import row_attributes
 from pyprof.inputs import source
 from pyprof.render.page.parts.totals import modules
@@ -13,7 +12,7 @@ from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.builders import Work, nsys_db
 from tests.render.page.parts.conftest import Made
-from tests.render.page.shown_parts import shown
+from tests.render.page.shown_parts import shown, sums_of
 
 
 def enclosed(boxes: list[IcicleBox]) -> bool:
@@ -74,7 +73,7 @@ def test_boxes_are_as_long_as_all_that_is_in_them(made: Made) -> None:
 
 
 def test_a_capture_without_layers_shows_its_ops(tmp_path: Path) -> None:
-    found = summarise_report(source.load(str(nsys_db(tmp_path / "a.sqlite", [Work(), Work("b")]))))
+    found = sums_of(nsys_db(tmp_path / "a.sqlite", [Work(), Work("b")]))
     part = shown(found)["modules"]
     assert part["title_text"].startswith("Ops and their kernels")
     assert {*part["icicle"]["name"]} >= {"gemm", "b"}
@@ -84,6 +83,6 @@ def test_a_capture_without_layers_shows_its_ops(tmp_path: Path) -> None:
 def test_a_capture_with_little_in_layers_shows_its_ops(captures: Path) -> None:
     """FSDP's ranges around its own copies would leave one box of all else."""
     file = captures / "nsys2026.2-h100x2-fsdp/net.sqlite"
-    part = shown(summarise_report(source.load(str(file))))["modules"]
+    part = shown(sums_of(file))["modules"]
     assert part["title_text"] == "Ops and their kernels (little time is in layers)"
     assert "FlashAttnFunc" in part["icicle"]["name"]

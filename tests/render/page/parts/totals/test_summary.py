@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.report import report, summarise_report
+from pyprof.analysis.report import report
 from pyprof.analysis.summary.composition import summary
 from pyprof.inputs import source
 from pyprof.quantities import duration
@@ -15,14 +15,14 @@ from pyprof.render.text.summary_text import known_flops
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 from tests.commands import run
-from tests.render.page import shown_parts
+from tests.render.page.shown_parts import shown, sums_of
 
 
 @pytest.mark.long
 def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
     """With tokens and rate, formatted alike."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
-    part = shown_parts.shown(summarise_report(source.load(str(trace))))["summary"]
+    part = shown(sums_of(trace))["summary"]
     (row,) = part["serving"]
     lines = [line.split() for line in run("summary", "-q", trace).stdout.splitlines()]
     assert [*part["serving_header"]] in lines
@@ -57,7 +57,7 @@ def test_idle_time_of_a_cpu_is_without_an_op(tmp_path: Path) -> None:
 
 def test_what_distorts_times_is_noted_and_what_is_left_out_of_the_mfu(tmp_path: Path) -> None:
     """As in the text."""
-    sums = summarise_report(source.load(str(capture(tmp_path / "net.sqlite"))))
+    sums = sums_of(capture(tmp_path / "net.sqlite"))
     use = replace(report(sums).summary.utilization, mfu=0.5, hfu=0.5, why="", known_share=0.85)
     answer = replace(report(sums).summary, notes=("times are off.",), utilization=use)
     page = html(replace(report(sums), summary=answer))
@@ -76,7 +76,7 @@ def test_the_card_of_steps_counts_those_of_warm_up(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
     """Busy and idle time of the cards are the sums over GPUs, and of the causes."""
-    found = summarise_report(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))
+    found = sums_of(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")
     answer = summary(found.summary)
     assert answer.devices is not None
     shown = {title: value for title, value, _ in cards(answer)}
