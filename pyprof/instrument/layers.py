@@ -100,7 +100,17 @@ class Names:
         without parents by its class.
         """
         known = self.outermost if caller is None else caller.inside
-        return known.get(id(module)) or self._find(module, caller, known)
+        key = id(module)
+        if (name := known.get(key)) is not None:
+            return name
+        holder = caller.module() if caller is not None else None
+        path_below = _path_below(holder, module) if holder is not None else ""
+        path = caller.prefix + path_below if caller and path_below else self._path(module)
+        if len(known) >= _MAX_KNOWN:
+            known.clear()
+        # bound, since Python clears a module's globals at its end, before the last weak references
+        name = known[key] = ModuleName(module, path, caller, functools.partial(_drop, known, key))
+        return name
 
     def note_part(self, holder: Module, name: str, part: Module | None) -> None:
         """Note that a module took in another: one that was not taken in itself needs no search."""
@@ -113,19 +123,6 @@ class Names:
         """Search now, unless modules were found before, so that no recorded step waits for it."""
         if not self._parents and self._searches < _MAX_SEARCHES:
             self._search()
-
-    def _find(
-        self, module: Module, caller: ModuleName | None, known: dict[int, ModuleName]
-    ) -> ModuleName:
-        holder = caller.module() if caller is not None else None
-        path_below = _path_below(holder, module) if holder is not None else ""
-        path = caller.prefix + path_below if caller and path_below else self._path(module)
-        key = id(module)
-        if len(known) >= _MAX_KNOWN:
-            known.clear()
-        # bound, since Python clears a module's globals at its end, before the last weak references
-        name = known[key] = ModuleName(module, path, caller, functools.partial(_drop, known, key))
-        return name
 
     def _path(self, module: Module) -> str:
         """Return the path from a module's outermost parent; "" if it has none."""

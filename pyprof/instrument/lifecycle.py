@@ -42,9 +42,6 @@ class _State:
 _STATE = _State()
 
 
-_RENAMED = "pyprof.init(enable_function_stack=...) is now init(stack=...), on by default"
-
-
 def init(
     *,
     stack: bool = True,
@@ -64,7 +61,8 @@ def init(
     `enable_function_stack`, the name of `stack` in NVIDIA's PyProf, works with a warning.
     """
     if enable_function_stack is not None:
-        warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
+        renamed = "pyprof.init(enable_function_stack=...) is now init(stack=...), on by default"
+        warnings.warn(renamed, DeprecationWarning, stacklevel=2)
         stack = stack and enable_function_stack
     if emit not in _SINKS:
         raise ValueError(f"emit is {emit!r}; it must be one of {', '.join(_SINKS)}")

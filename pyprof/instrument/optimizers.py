@@ -47,7 +47,17 @@ def _wrap_step(kind: type, patches: Patches) -> None:
     step = step.__wrapped__ if _is_ours(step) else step
     if getattr(step, "hooked", False):
         op = StepOp(step, kind, "step", kind.__name__, overridable="never")
-        patches.replace(kind, "step", _as_function(step, op))
+
+        @wraps(step)
+        @hide_frames
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+            # a function: torch.compile would call another descriptor without the optimizer
+            if torch.compiler.is_dynamo_compiling():
+                return step(*args, **kwargs)
+            return op(*args, **kwargs)
+
+        setattr(call, _WRAPPER, call)
+        patches.replace(kind, "step", call)
 
 
 _WRAPPER = "pyprof_wrapper"
@@ -56,20 +66,6 @@ _WRAPPER = "pyprof_wrapper"
 def _is_ours(step: Callable[..., Any] | None) -> bool:
     """Whether it is our wrapper, not a step of the user's to which `wraps` copied attributes."""
     return step is not None and getattr(step, _WRAPPER, None) is step
-
-
-def _as_function(step: Callable[..., Any], op: StepOp) -> Callable[..., Any]:
-    """Return a function: torch.compile would call another descriptor without the optimizer."""
-
-    @wraps(step)
-    @hide_frames
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if torch.compiler.is_dynamo_compiling():
-            return step(*args, **kwargs)
-        return op(*args, **kwargs)
-
-    setattr(call, _WRAPPER, call)
-    return call
 
 
 class StepOp(BindingOp):

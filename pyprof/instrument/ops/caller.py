@@ -102,21 +102,18 @@ def caller(depth: int) -> Run:
         frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
     except ValueError:  # a thread that calls nothing but this
         return run_anywhere
-    remembered = _callers.get((id(frame.f_code), frame.f_lasti))
-    return remembered[1] if remembered is not None else _remember(frame)
+    key = id(frame.f_code), frame.f_lasti
+    remembered = _callers.get(key)
+    if remembered is None:
+        if len(_callers) >= _MAX_CALLERS:
+            forget()
+        remembered = _callers[key] = frame.f_code, run_as(frame)
+    return remembered[1]
 
 
 def forget() -> None:
     """Clear the cache."""
     _callers.clear()
-
-
-def _remember(frame: FrameType) -> Run:
-    if len(_callers) >= _MAX_CALLERS:
-        forget()
-    run = run_as(frame)
-    _callers[id(frame.f_code), frame.f_lasti] = frame.f_code, run
-    return run
 
 
 def run_as(frame: FrameType) -> Run:

@@ -331,7 +331,6 @@ def make_op(
     home: object,
     name: str,
     mod: str,
-    *,
     overridable: Overridable = "never",
 ) -> Op:
     """Wrap the function found at `home.name` in an Op; `mod` is its home's name in markers."""

@@ -41,8 +41,11 @@ def can_swap(function: FunctionType) -> bool:
 def swap(function: FunctionType, target: PatchTarget) -> Callable[[], None]:
     """Wrap a function in place, and return a function that undoes it."""
     code = function.__code__
-    copy = _copy(function)
-    op = make_op(copy, target.home, target.name, target.mod, overridable=target.overridable)
+    copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    vars(copy).pop("__wrapped__")
+    op = make_op(*target._replace(original=copy))
     state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
     if f'"{function.__module__}.{function.__qualname__}"' not in _traced_by_name():
         state["_torchdynamo_inline"] = copy  # if dynamo traces into it, into the copy
@@ -55,16 +58,6 @@ def swap(function: FunctionType, target: PatchTarget) -> Callable[[], None]:
             vars(function).pop(added, None)
 
     return undo
-
-
-def _copy(function: FunctionType) -> FunctionType:
-    copy = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    functools.update_wrapper(copy, function)
-    vars(copy).pop("__wrapped__")
-    return copy
 
 
 def _make_code(run: object, like: CodeType) -> CodeType:
@@ -171,13 +164,7 @@ class Patches:
                 continue
             op = ops.get(id(target.original))
             if op is None:
-                op = ops[id(target.original)] = make_op(
-                    target.original,
-                    target.home,
-                    target.name,
-                    target.mod,
-                    overridable=target.overridable,
-                )
+                op = ops[id(target.original)] = make_op(*target)
             self.replace(target.home, target.name, op)
         self._keep_tensors_no_sequences()
         table = _scriptable()

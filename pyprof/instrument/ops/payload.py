@@ -239,8 +239,8 @@ def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:
     return (value.shape, value.dtype, value.stride())
 
 
-def _int(value: object) -> str:
-    if not -_MAX_INT < value < _MAX_INT:  # type: ignore[operator] # digits cost time squared
+def _int(value: int) -> str:
+    if not -_MAX_INT < value < _MAX_INT:  # digits cost time squared
         return ", 'type': 'int'"
     return f", 'type': 'int', 'value': {value}"
 
@@ -248,10 +248,6 @@ def _int(value: object) -> str:
 def _float(value: Any) -> str:  # noqa: ANN401 - a float, or a subclass such as numpy's
     plain = float(value)
     return f", 'type': 'float', 'value': {plain if math.isfinite(plain) else str(plain)!r}"
-
-
-def _str(value: Any) -> str:  # noqa: ANN401 - a str
-    return f", 'type': 'str', 'value': {value[:MAX_STRING]!r}"
 
 
 def _torch_name(value: object) -> str:
@@ -266,10 +262,6 @@ def _slice(value: Any) -> str:  # noqa: ANN401 - a slice
         return ", 'type': 'slice'"
     text = ":".join("" if end is None else str(end) for end in ends)
     return f", 'type': 'slice', 'value': {text!r}"
-
-
-def _array(value: Any) -> str:  # noqa: ANN401 - a numpy array
-    return f", 'type': 'ndarray', 'shape': {value.shape}, 'dtype': {value.dtype.name!r}"
 
 
 def _named_type(value: object) -> str:
@@ -319,13 +311,13 @@ def _totals(value: Sequence[Any]) -> str:
     return text + (f", 'dtype': {dtype_name(dtypes.pop())!r}" if len(dtypes) == 1 else "")
 
 
-_BY_TYPE: dict[type, Callable[[object], str]] = {
+_BY_TYPE: dict[type, Callable[[Any], str]] = {
     Tensor: _tensor,
     Parameter: _tensor,
     int: _int,
     bool: lambda value: f", 'type': 'bool', 'value': {value}",
     float: _float,
-    str: _str,
+    str: lambda value: f", 'type': 'str', 'value': {value[:MAX_STRING]!r}",
     type(None): lambda _: ", 'type': 'NoneType', 'value': None",
     tuple: _sequence,
     list: _sequence,
@@ -339,15 +331,17 @@ _BY_TYPE: dict[type, Callable[[object], str]] = {
 }
 
 
-def _describe_by_class(value: object) -> Callable[[object], str]:
+def _describe_by_class(value: object) -> Callable[[Any], str]:
     """Choose by base class; `issubclass`, as `__class__` may lie."""
     kind = type(value)
     if issubclass(kind, torch.Tensor):
-        return describe_other_tensor  # type: ignore[return-value]
+        return describe_other_tensor
     if issubclass(kind, float):
         return _float
     if issubclass(kind, (tuple, list)):
         return _sequence
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
-        return _array
+        return lambda value: (
+            f", 'type': 'ndarray', 'shape': {value.shape}, 'dtype': {value.dtype.name!r}"
+        )
     return _named_type

@@ -27,7 +27,7 @@ import torch.nn.functional
 import torch.nn.utils
 from torch.overrides import get_overridable_functions
 
-from pyprof.instrument.ops import process_groups
+from pyprof.instrument.ops.process_groups import FUNCTIONAL_HOME, HOME, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 class PatchTarget(NamedTuple):
     """An attribute to replace."""
 
+    original: Callable[..., object]
     home: object
     name: str
-    original: Callable[..., object]
     mod: str
     """Its home's name in markers."""
     overridable: Overridable
@@ -83,23 +83,15 @@ _UNLISTED = _FACTORIES | _words("""
     """)
 """All functions that torch's list leaves out."""
 
-_METHODS = _words("""
-    new_full new_ones new_tensor new_zeros to_padded_tensor to_sparse_bsc to_sparse_bsr
-    to_sparse_coo to_sparse_csc to_sparse_csr
-    """)
-
-_FUNCTIONAL = _words(
-    """
-    grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid tanh upsample
-    """
-)
-
-_SPARSE = _words("addmm mm sampled_addmm softmax log_softmax sum spsolve")
-
 _ADDED = {
-    torch.Tensor: _METHODS,
-    torch.nn.functional: _FUNCTIONAL,
-    torch.sparse: _SPARSE,
+    torch.Tensor: _words("""
+        new_full new_ones new_tensor new_zeros to_padded_tensor to_sparse_bsc to_sparse_bsr
+        to_sparse_coo to_sparse_csc to_sparse_csr
+        """),
+    torch.nn.functional: _words("""
+        grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid tanh upsample
+        """),
+    torch.sparse: _words("addmm mm sampled_addmm softmax log_softmax sum spsolve"),
 }
 """By home: ops that torch's list lacks."""
 
@@ -148,28 +140,27 @@ def find_targets() -> Iterator[PatchTarget]:
     """Yield every attribute of torch to be wrapped, in the order of naming."""
     listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
     for home, mod in _NAMESPACES:
-        for name, value in _functions(home):
+        for name in sorted(dir(home), key=lambda name: name.startswith("_")):  # `abs` first
+            value = inspect.getattr_static(home, name, None)
             is_listed = id(value) in listed
-            if _is_op(home, name, is_listed=is_listed):
+            if isinstance(value, _FUNCTIONS) and _is_op(home, name, is_listed=is_listed):
                 # torch's list lacks most in-place and hidden builtins, which dispatch, too
                 dispatches = is_listed or not isinstance(value, FunctionType)
-                overridable = _overridable(name, dispatches=dispatches)
-                yield PatchTarget(home, name, value, mod, overridable)
+                target = PatchTarget(
+                    value, home, name, mod, _overridable(name, dispatches=dispatches)
+                )
+                yield target
                 if vars(_NN).get(name) is value:  # nested tensors compare functions with it
-                    yield PatchTarget(_NN, name, value, mod, overridable)
-    for mod, homes in _distributed_homes():
-        yield from _find_listed(process_groups.NAMES[mod], mod, homes)
+                    yield target._replace(home=_NN)
+    if torch.distributed.is_available():
+        core = torch.distributed.distributed_c10d
+        yield from _find_listed(NAMES[HOME], HOME, (torch.distributed, core))
+        with contextlib.suppress(ImportError):  # not public
+            functional = import_module(FUNCTIONAL_HOME)
+            yield from _find_listed(NAMES[FUNCTIONAL_HOME], FUNCTIONAL_HOME, (functional,))
     utils = torch.nn.utils
     homes = (utils, utils.clip_grad, utils.convert_parameters)
     yield from _find_listed(_UTILITIES, "torch.nn.utils", homes)
-
-
-def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """Yield a namespace's callables that are functions, not classes or properties."""
-    for name in sorted(dir(home), key=lambda name: name.startswith("_")):  # `abs` before `__abs__`
-        value = inspect.getattr_static(home, name, None)
-        if isinstance(value, _FUNCTIONS):
-            yield name, value
 
 
 def _is_op(home: object, name: str, *, is_listed: bool) -> bool:
@@ -198,12 +189,4 @@ def _find_listed(
         for name in sorted(names):
             value = getattr(home, name, None)
             if isinstance(value, FunctionType):
-                yield PatchTarget(home, name, value, mod, "never")
-
-
-def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:
-    if not torch.distributed.is_available():
-        return
-    yield process_groups.HOME, (torch.distributed, torch.distributed.distributed_c10d)
-    with contextlib.suppress(ImportError):  # not public
-        yield process_groups.FUNCTIONAL_HOME, (import_module(process_groups.FUNCTIONAL_HOME),)
+                yield PatchTarget(value, home, name, mod, "never")

@@ -78,7 +78,12 @@ class annotate:  # noqa: N801 - used as a function
         elif inspect.isgeneratorfunction(function):
             wrapper = generator_function(function, scope)
         else:
-            wrapper = _plain(function, scope)
+
+            @hide_frames
+            def wrapper(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+                with scope():
+                    return function(*args, **kwargs)
+
         return wraps(function)(wrapper)  # type: ignore[return-value]
 
 
@@ -87,15 +92,6 @@ def _printable(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else "?" for char in name)
-
-
-def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:
-    @hide_frames
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-        with scope():
-            return function(*args, **kwargs)
-
-    return call
 
 
 def generator_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:

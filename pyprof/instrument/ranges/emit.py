@@ -81,7 +81,11 @@ def connect(library: str) -> tuple[Callable[[bytes], object], Callable[[], objec
 
 def _export_tables(modules: dict[int, ctypes.Array[ctypes.c_void_p]]) -> Any:  # noqa: ANN401 - ctypes names no type for it
     """Return the function that a tool calls for the tables of these modules."""
-    tables = {module: _table(slots) for module, slots in modules.items()}
+    size = ctypes.sizeof(ctypes.c_void_p)
+    tables = {  # the addresses at which a tool stores its functions
+        module: _Table(*(ctypes.cast(ctypes.byref(slots, size * n), _Slot) for n in range(_SLOTS)))
+        for module, slots in modules.items()
+    }
 
     def get_module_table(module: int, out_table: Any, out_size: Any) -> int:  # noqa: ANN401 - pointers
         if module not in tables:
@@ -99,14 +103,6 @@ def _export_tables(modules: dict[int, ctypes.Array[ctypes.c_void_p]]) -> Any:  #
     get_export_table = _GetExportTable(exported.get)
     _kept.extend((modules, tables, callbacks, version, get_export_table))
     return get_export_table
-
-
-def _table(slots: ctypes.Array[ctypes.c_void_p]) -> ctypes.Array[Any]:
-    """Return the table of addresses at which a tool stores its functions."""
-    size = ctypes.sizeof(ctypes.c_void_p)
-    return _Table(
-        *(ctypes.cast(ctypes.byref(slots, index * size), _Slot) for index in range(_SLOTS))
-    )
 
 
 _INJECTION = "NVTX_INJECTION64_PATH"
@@ -128,15 +124,17 @@ class Sink:
     """Whether anyone records what is pushed now; None if always."""
 
 
+def _do_nothing() -> None:
+    pass
+
+
+@dataclass(slots=True, eq=False)
 class Emitter:
     """The sink in use. Separate attributes, since every call of an op reads them."""
 
-    __slots__ = ("pop", "push", "recording")
-
-    def __init__(self) -> None:
-        self.push: Callable[[str], object] | None = None
-        self.pop: Callable[[], object] = _do_nothing
-        self.recording: Callable[[], bool] | None = None
+    push: Callable[[str], object] | None = None
+    pop: Callable[[], object] = _do_nothing
+    recording: Callable[[], bool] | None = None
 
     def connect(self, sink: Sink) -> None:
         """Send ranges to this sink from now on."""
@@ -149,10 +147,6 @@ class Emitter:
     def disconnect(self) -> None:
         """Send nothing from now on. Ranges still open can be closed: `pop` stays."""
         self.push = None
-
-
-def _do_nothing() -> None:
-    pass
 
 
 EMITTER = Emitter()

@@ -7,10 +7,11 @@ so that closing one also closes whatever was left open inside it.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyprof.instrument.ranges.emit import EMITTER
-from pyprof.instrument.ranges.stack import NO_FRAMES
+from pyprof.instrument.ranges.stack import NO_FRAMES, Stack
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -18,23 +19,21 @@ if TYPE_CHECKING:
     from pyprof.instrument.layers import ModuleName
 
 
+@dataclass(slots=True, eq=False)
 class Here:
     """State of one thread. The call of an op or module changes it and restores it."""
 
-    __slots__ = ("frame", "name", "open", "trace", "within")
-
-    def __init__(self) -> None:
-        self.open: list[object] = []
-        """What opened each open range, outermost first."""
-        self.name: ModuleName | None = None
-        """Name of the module whose forward runs."""
-        self.trace = ""
-        """The innermost trace marker that is open."""
-        self.frame: FrameType | None = None
-        """Frame of the innermost wrapped call. Cleared before that returns: it would keep all
-        arguments alive."""
-        self.within = NO_FRAMES
-        """The stack that led to that call."""
+    open: list[object] = field(default_factory=list)
+    """What opened each open range, outermost first."""
+    name: ModuleName | None = None
+    """Name of the module whose forward runs."""
+    trace: str = ""
+    """The innermost trace marker that is open."""
+    frame: FrameType | None = None
+    """Frame of the innermost wrapped call. Cleared before that returns: it would keep all arguments
+    alive."""
+    within: Stack = NO_FRAMES
+    """The stack that led to that call."""
 
 
 class _Thread(threading.local):

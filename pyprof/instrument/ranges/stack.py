@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,31 +43,22 @@ _FOREIGN = (
 )
 
 
+@dataclass(slots=True, eq=False)
 class Stack:
     """Frames with their instructions, up to where another stack continues, and their text."""
 
-    __slots__ = ("beyond", "inside", "places", "run", "steps", "text")
-
-    def __init__(
-        self,
-        steps: tuple[tuple[CodeType, int], ...],
-        beyond: Stack | None,
-        places: tuple[tuple[str, str], ...],
-        text: str,
-        run: Run = run_anywhere,
-    ) -> None:
-        self.steps = steps
-        """Code and last instruction of each frame, innermost first."""
-        self.beyond = beyond
-        self.places = places
-        """`file:line` and function of the user's frames, outermost first, `beyond` included."""
-        self.text = text
-        """The trace marker, one object per distinct text; "" if no frame is the user's."""
-        self.run = run
-        """Calls a function as if the innermost frame did."""
-        self.inside: dict[int, Stack] = {}
-        """Stacks last seen that continue from this one, by a hash of their innermost frame.
-        Hashes may collide: an entry is only a guess."""
+    steps: tuple[tuple[CodeType, int], ...]
+    """Code and last instruction of each frame, innermost first."""
+    beyond: Stack | None
+    places: tuple[tuple[str, str], ...]
+    """`file:line` and function of the user's frames, outermost first, `beyond` included."""
+    text: str
+    """The trace marker, one object per distinct text; "" if no frame is the user's."""
+    run: Run = run_anywhere
+    """Calls a function as if the innermost frame did."""
+    inside: dict[int, Stack] = field(default_factory=dict)
+    """Stacks last seen that continue from this one, by a hash of their innermost frame.
+    Hashes may collide: an entry is only a guess."""
 
 
 NO_FRAMES = Stack((), None, (), "")
