@@ -66,7 +66,9 @@ class ModuleName:
         self.text = encode_layer(self.path)
         """The layer marker."""
         kinds = type(module).__mro__
-        self.is_installed = _is_installed(kinds[0])
+        file = getattr(sys.modules.get(kinds[0].__module__), "__file__", None) or ""
+        self.is_installed = "site-packages" in file or "dist-packages" in file
+        """Whether its class is in an installed library."""
         self.says_trace = any(
             str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)]
         ) or (self.is_installed and not (caller and caller.is_installed))
@@ -156,12 +158,6 @@ class Names:
                 for name, child in _children(candidate):
                     if self._parents.get(child) is None:
                         self._parents[child] = (weakref.ref(candidate), name)
-
-
-def _is_installed(kind: type) -> bool:
-    """Whether a class is in an installed library."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file
 
 
 def _drop(known: dict[int, ModuleName], key: int, gone: object) -> None:

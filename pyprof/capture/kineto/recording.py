@@ -89,15 +89,14 @@ class Recording:
         recorder = self._recorder
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
-            extent = ""
-            if self._request.steps is None:
-                unmarked = "" if self._request.whole else ", which started no range"
-                ranged = recorder.in_ranges
-                extent = (
-                    ": the range that the script started"
-                    if ranged
-                    else f": the whole script{unmarked}"
-                )
+            if self._request.steps is not None:
+                extent = ""
+            elif recorder.in_ranges:
+                extent = ": the range that the script started"
+            elif self._request.whole:
+                extent = ": the whole script"
+            else:
+                extent = ": the whole script, which started no range"
             yield f"recorded {duration(1e9 * recorder.seconds)}{windows}{extent}"
         yield from self.problems()
 
@@ -141,11 +140,11 @@ class Recording:
             without = " and ".join(what for what, there in recorded.items() if not there)
             lacking = f", without {without}" if without else ""
             return f"{cause}: what it recorded is part of this capture{lacking}"
-        *_, last = traces = (None, *self.others.traces())
-        if last is None:
+        traces = self.others.traces()
+        if not traces:
             return f"{cause}: its recording was not exported (export_chrome_trace does that)"
-        more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
-        trace = relative_to_here(last)
+        more = f" and {len(traces) - 1} more" if len(traces) > 1 else ""
+        trace = relative_to_here(traces[-1])
         return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
 
     def _resume(self) -> None:

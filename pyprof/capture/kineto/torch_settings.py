@@ -12,6 +12,7 @@ import torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 _QUIET_KINETO = {"KINETO_LOG_LEVEL": "6"}
 """Silences Kineto's messages on stderr; read by the first profiler."""
@@ -19,14 +20,12 @@ _COMPILED_KERNELS = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"}
 """Makes torch.compile's CPU kernels appear as ops; read when Inductor is imported."""
 
 
-@contextmanager
-def quiet_kineto() -> Iterator[None]:
+def quiet_kineto() -> AbstractContextManager[None]:
     """Keep Kineto silent and the environment unchanged while a profiler is prepared.
 
     Some versions of torch import Inductor then, which sets a variable and warning filters.
     """
-    with _set_variables(_QUIET_KINETO):
-        yield
+    return _set_variables(_QUIET_KINETO)
 
 
 def show_compiled_kernels() -> None:

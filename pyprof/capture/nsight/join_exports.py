@@ -53,16 +53,13 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
 
 
 def _append(base: sqlite3.Connection) -> None:
-    """Append the events of the attached export."""
     before, after = _tables(base, "main"), _tables(base, "other")
     _, last = _bounds(base, "main", before)
     first, _ = _bounds(base, "other", after)
-    later = max(
-        _session_start_ns(base, "other") - _session_start_ns(base, "main"), last + 1 - first
-    )
-    for table in _find_versions(
-        before, "NVTX_EVENTS"
-    ):  # a range left open is not known to have gone on
+    begins, began = _session_start_ns(base, "other"), _session_start_ns(base, "main")
+    later = max(begins - began, last + 1 - first)
+    # a range left open is not known to have gone on
+    for table in _find_versions(before, "NVTX_EVENTS"):
         base.execute(
             f'UPDATE "{table}" SET end = {last} WHERE end IS NULL AND eventType IN {_RANGES}'  # noqa: S608 - numbers
         )

@@ -123,17 +123,11 @@ def run_as(frame: FrameType) -> Run:
         co_firstlineno=frame.f_lineno or 1,
         co_name=STAND_IN,
     )
-    return FunctionType(code, _namespace(frame))
-
-
-def _namespace(frame: FrameType) -> dict[str, Any]:
-    """Return the module's globals, which `warnings` uses to identify it.
-
-    If no loaded module has them, only its name: else all these globals would be kept alive.
-    """
-    name = frame.f_globals.get("__name__")
+    # `warnings` knows a module by its globals. If no loaded module has them, only its name is
+    # taken, else all of them would be kept alive. From 3.13 on the builtins are wanted, too.
+    namespace = frame.f_globals
+    name = namespace.get("__name__")
     module = sys.modules.get(name) if isinstance(name, str) else None
-    if module is not None and vars(module) is frame.f_globals:
-        return frame.f_globals
-    # From 3.13 on, `warnings` looks for the builtins there, too.
-    return {"__name__": name, "__builtins__": frame.f_builtins}
+    if module is None or vars(module) is not namespace:
+        namespace = {"__name__": name, "__builtins__": frame.f_builtins}
+    return FunctionType(code, namespace)

@@ -190,16 +190,10 @@ def _collective_text(
         first, second = ([*_tensors(value)] for value in values)
         counts = rule(_elements(first), _elements(second), len(group.ranks))
         amounts = _amounts([*first, *second], *counts)
-    return call_text(group, [*_peers(group, op, arguments)]) + amounts
-
-
-def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the rank that a call sends to or receives from, if it is point-to-point."""
-    rank, index = (arguments.get(name) for name in _PEER.get(op, ("", "")))
+    peer, index = (arguments.get(name) for name in _PEER.get(op, ("", "")))
     if index is not None:
-        yield group.ranks[index]
-    elif rank is not None:
-        yield rank
+        peer = group.ranks[index]
+    return call_text(group, [] if peer is None else [peer]) + amounts
 
 
 def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

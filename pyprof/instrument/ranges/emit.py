@@ -174,7 +174,14 @@ def nvtx_sink() -> Sink:
 
     With neither, nothing listens, and ranges go nowhere.
     """
-    return _torch_sink() or _injected_sink() or Sink(lambda _: None, _do_nothing)
+    if (sink := _torch_sink()) is not None:
+        return sink
+    library = os.environ.get(_INJECTION)
+    functions = connect(library) if library else None
+    if functions is None:
+        return Sink(lambda _: None, _do_nothing)
+    push_bytes, pop = functions
+    return Sink(lambda text: push_bytes(text.encode()), pop)
 
 
 def _torch_sink() -> Sink | None:
@@ -183,19 +190,6 @@ def _torch_sink() -> Sink | None:
     except ImportError:
         return None
     return Sink(_nvtx.rangePushA, _nvtx.rangePop)
-
-
-def _injected_sink() -> Sink | None:
-    library = os.environ.get(_INJECTION)
-    functions = connect(library) if library else None
-    if functions is None:
-        return None
-    push_bytes, pop = functions
-
-    def push(text: str) -> None:
-        push_bytes(text.encode())
-
-    return Sink(push, pop)
 
 
 class _OpenRanges(threading.local):
