@@ -5,7 +5,7 @@ Facts only: shapes, kernel names as CUDA 12 and PyTorch 2 write them, times as a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TOKENS, WIDTH, HIDDEN = 4096, 1024, 4096
 _DTYPE = "float16"
@@ -102,18 +102,14 @@ def _linear(rows: int, inner: int, columns: int, line: int) -> Op:
         "Addmm",
         (_gemm("tn", rows, columns, inner),),
         (
-            _inside(to_input, "aten::mm", (upstream, weight)),
-            _inside(to_weight, "aten::mm", ((columns, rows), x)),
+            replace(to_input, aten="aten::mm", sizes=(upstream, weight)),
+            replace(to_weight, aten="aten::mm", sizes=((columns, rows), x)),
             to_bias,
         ),
         (bias, x, (inner, columns), (), ()),
         line,
         3 * 2 * rows * columns * inner,  # y, and the gradients of x and of the weight
     )
-
-
-def _inside(kernel: Kernel, aten: str, sizes: tuple[Shape, ...]) -> Kernel:
-    return Kernel(kernel.name, kernel.duration_ns, kernel.grid, kernel.block, aten, sizes)
 
 
 def _relu(shape: Shape, line: int) -> Op:

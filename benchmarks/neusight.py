@@ -90,7 +90,9 @@ def steps(folder: Path) -> Iterator[Step]:
     for row in _rows(folder / "neusight_steps_fp32.csv.gz"):
         groups[row["model"], row["device"].replace("_", " ")].append(row)
     for (model, device), rows in groups.items():
-        inside = [at for at, row in enumerate(rows) if _in_first_layer(row["Name"])]
+        inside = [
+            at for at, row in enumerate(rows) if "layer_0_" in row["Name"] or "_h_0_" in row["Name"]
+        ]
         layers = int(float(rows[0]["layers"]))
         times = [layers if inside[0] <= at <= inside[-1] else 1 for at in range(len(rows))]
         compiled = rows[0]["e2e_compiled_ms"]
@@ -106,10 +108,6 @@ def steps(folder: Path) -> Iterator[Step]:
 def _rows(path: Path) -> Iterator[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
-
-
-def _in_first_layer(name: str) -> bool:
-    return "layer_0_" in name or "_h_0_" in name
 
 
 def _step_op(row: dict[str, str], times: int) -> StepOp:

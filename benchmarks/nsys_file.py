@@ -123,18 +123,8 @@ class NsysFile:
 
         One with a payload is of NCCL's domain.
         """
-        row = (
-            start,
-            end,
-            PUSH_POP,
-            None,
-            text,
-            thread,
-            None,
-            None,
-            int(payload is not None),
-            payload,
-        )
+        domain = int(payload is not None)
+        row = (start, end, PUSH_POP, None, text, thread, None, None, domain, payload)
         self._add("NVTX_EVENTS", row)
 
     def call(self, start: int, end: int, thread: int, corr: int, name: str) -> None:

@@ -236,9 +236,10 @@ def row(name: str, found: TriedChange) -> list[str]:
     ratio, loss = found.time_ratio, found.loss.largest_relative_difference
     ends = [ratio_text(each) for each in (ratio.mid, ratio.low, ratio.high)] if ratio else []
     times = "{} ({} to {})".format(*ends) if ends else "-"
+    says_why = found.why and found.verdict != "no difference"  # its interval says that
     return [
         f"{name}: {re.sub(r'patch=[^ ]*/', 'patch=', found.change)}",
-        _outcome(found),
+        f"{found.verdict}: {found.why[:90]}" if says_why else found.verdict,
         times,
         "-" if loss is None else f"{100 * loss:.2g} %",
     ]
@@ -253,13 +254,6 @@ def cell(found: TriedChange, notes: dict[str, int]) -> str:
     if found.verdict == "no difference" or not found.why:
         return found.verdict
     return f"{found.verdict}: {notes.setdefault(found.why, len(notes) + 1)}"
-
-
-def _outcome(found: TriedChange) -> str:
-    """Return the verdict and its reason; "no difference" needs none beside its interval."""
-    if found.verdict == "no difference" or not found.why:
-        return found.verdict
-    return f"{found.verdict}: {found.why[:90]}"
 
 
 def main(arguments: list[str]) -> None:

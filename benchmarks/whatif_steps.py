@@ -1,7 +1,6 @@
 """Outcomes of `pyprof whatif` on NeuSight's steps and ops: other GPUs, compiled, other batches."""
 
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,9 +89,9 @@ def batches(folder: Path) -> Iterator[Outcome]:
     """Predict each model's step of a batch from that of another; both fill the GPU."""
     by_program = defaultdict(list)
     for step in neusight.steps(folder):
-        program, length, count = _sizes(step.model)
-        if length * count >= _FILLS:
-            by_program[program, length, step.device].append((count, step))
+        program, length, count = step.model.rsplit("-", 2)  # bert_large-inf-512-16
+        if int(length) * int(count) >= _FILLS:
+            by_program[program, length, step.device].append((int(count), step))
     for (program, _, device), steps in by_program.items():
         card = find_card(device)
         change = batching.outcomes_of(card.name if card else device)
@@ -118,11 +117,5 @@ def batches_of_ops(folder: Path) -> Iterator[Outcome]:
                 yield Outcome(change, f"{what}, 0.5x", one.op, other.ns / 2, one.ns)
 
 
-def _sizes(model: str) -> tuple[str, int, int]:
-    """Return program, length and batch of `bert_large-inf-512-16`."""
-    program, length, count = model.rsplit("-", 2)
-    return program, int(length), int(count)
-
-
 def _program(model: str) -> str:
-    return re.sub(r"-.*", "", model)
+    return model.partition("-")[0]
