@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from jsonschema import ValidationError
@@ -82,10 +81,6 @@ def commands_for(kind: str) -> list[str]:
     ]
 
 
-OFF = frozenset({"terminal"})
-"""Rules that are not checked: `terminal`, and `times` for warnings of impossible times."""
-
-
 class Done(NamedTuple):
     command: str
     code: int
@@ -97,10 +92,10 @@ class Done(NamedTuple):
     """An unexpected error, and where it was raised."""
 
 
-def broken(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+def broken(done: Done, truth: Truth | None) -> Iterator[str]:
     for rule, check in _RULES.items():
-        if rule not in OFF:
-            yield from (f"{rule}: {what}" for what in check(done, truth, path))
+        yield from (f"{rule}: {what}" for what in check(done))
+    yield from (f"rows: {what}" for what in _all_rows(done, truth))
 
 
 def outcome(done: Done) -> str:
@@ -109,9 +104,8 @@ def outcome(done: Done) -> str:
     return "warned" if b"warning: " in done.stderr else "right"
 
 
-def _ends_as_said(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+def _ends_as_said(done: Done) -> Iterator[str]:
     """The exit code is 0, 1 or 2, a failure has one line, and there is never a traceback."""
-    del truth, path
     text = done.stderr.decode(errors="replace")
     if done.crash:
         yield done.crash
@@ -134,9 +128,8 @@ def _errors(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and ": warning: " not in line]
 
 
-def _nothing_half(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+def _nothing_half(done: Done) -> Iterator[str]:
     """A command that failed leaves nothing, on stdout or in a file."""
-    del truth, path
     if done.code and (done.stdout or done.written is not None):
         yield f"exit code {done.code}, and yet something was written"
     if not done.code and COMMANDS[done.command].suffix and done.written is None:
@@ -146,16 +139,14 @@ def _nothing_half(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def _safe(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+def _safe(done: Done) -> Iterator[str]:
     """What a terminal shows holds no control characters."""
-    del truth, path
     for name, data in (("stdout", done.stdout), ("stderr", done.stderr)):
         if found := _CONTROL.search(data.decode(errors="replace")):
             yield f"{found[0]!r} on {name}"
 
 
-def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
-    del truth, path
+def _is_form(done: Done) -> Iterator[str]:
     parse = _FORMS.get(COMMANDS[done.command].suffix)
     if done.written is not None and parse is not None:
         try:
@@ -188,20 +179,19 @@ _FORMS: dict[str, Callable[[bytes], object]] = {
 }
 
 
-def _all_rows(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+def _all_rows(done: Done, truth: Truth | None) -> Iterator[str]:
     """All rows come out and take as long; a warning names those that are left out of a sum."""
-    del path
     found = _rows(done)
     if found is None or truth is None:
         return
     rows, total_ns = found
     if rows != truth.rows:
         yield f"{rows} rows of {truth.rows}"
-    if total_ns is None and b"warning: " not in done.stderr and "times" not in OFF:
+    if total_ns is None and b"warning: " not in done.stderr:
         yield "a row without a time, and not a word"
     if None not in (total_ns, truth.total_ns) and total_ns != truth.total_ns:
         yield f"{total_ns} ns instead of {truth.total_ns}"
-    if truth.total_ns is None and b"warning: " not in done.stderr and "times" not in OFF:
+    if truth.total_ns is None and b"warning: " not in done.stderr:
         yield "a row with impossible times, and not a word"
 
 
@@ -219,10 +209,9 @@ def _rows(done: Done) -> tuple[int, int | None] | None:
     return None
 
 
-_RULES: dict[str, Callable[[Done, Truth | None, Path], Iterator[str]]] = {
+_RULES: dict[str, Callable[[Done], Iterator[str]]] = {
     "ends as said": _ends_as_said,
     "nothing half": _nothing_half,
     "terminal": _safe,
     "form": _is_form,
-    "rows": _all_rows,
 }

@@ -146,18 +146,12 @@ def lines(data: bytes, rng: Random) -> bytes:
             del found[place]
         elif kind == 1:
             found.insert(place, rng.choice((b"", b"{}", b"[]", b"null", b"{" * 300, found[0])))
-        elif kind == 2:
+        elif kind == 2 or found[place].startswith(b"{'"):
             found[place] = text(found[place].decode(), rng).encode(errors="replace")
         else:
-            found[place] = _line(found[place], rng)
+            found[place] = tokens(found[place], rng)
         found = found or [b""]
     return b"\n".join(found) + b"\n"
-
-
-def _line(line: bytes, rng: Random) -> bytes:
-    if line.startswith(b"{'"):
-        return text(line.decode(), rng).encode(errors="replace")
-    return tokens(line, rng)
 
 
 # --- SQLite -------------------------------------------------------------------------------------
@@ -220,29 +214,20 @@ def _set_text(db: sqlite3.Connection, rng: Random) -> None:
     db.execute(f'UPDATE "{table}" SET "{column}" = {spelt} WHERE rowid = ?', (new, number))  # noqa: S608
 
 
-def _drop(db: sqlite3.Connection, rng: Random) -> None:
-    db.execute(f'DROP TABLE "{_table(db, rng)}"')
-
-
-def _drop_column(db: sqlite3.Connection, rng: Random) -> None:
-    table = _table(db, rng)
-    db.execute(f'ALTER TABLE "{table}" DROP COLUMN "{rng.choice(_columns(db, table))}"')
-
-
-def _rename(db: sqlite3.Connection, rng: Random) -> None:
+def _alter(db: sqlite3.Connection, rng: Random) -> None:
+    """Drop, rename, double or delete: a table, a column, or some rows."""
     table = _table(db, rng)
     column = rng.choice(_columns(db, table))
-    db.execute(f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "{column.upper()}_"')
-
-
-def _double(db: sqlite3.Connection, rng: Random) -> None:
-    table = _table(db, rng)
-    db.execute(f'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT {rng.randrange(1, 9)}')  # noqa: S608
-
-
-def _delete(db: sqlite3.Connection, rng: Random) -> None:
-    where = rng.choice(("rowid = 1", "rowid % 2", "1"))
-    db.execute(f'DELETE FROM "{_table(db, rng)}" WHERE {where}')  # noqa: S608
+    more = rng.choice((f"{table}_V2", f"{table}_V9", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL"))
+    statements = (
+        f'DROP TABLE "{table}"',
+        f'ALTER TABLE "{table}" DROP COLUMN "{column}"',
+        f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "{column.upper()}_"',
+        f'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT {rng.randrange(1, 9)}',  # noqa: S608
+        f'DELETE FROM "{table}" WHERE {rng.choice(("rowid = 1", "rowid % 2", "1"))}',  # noqa: S608
+        f'CREATE TABLE "{more}" AS SELECT * FROM "{table}"',  # noqa: S608
+    )
+    db.execute(rng.choice(statements))
 
 
 def _as_view(db: sqlite3.Connection, rng: Random) -> None:
@@ -252,23 +237,7 @@ def _as_view(db: sqlite3.Connection, rng: Random) -> None:
     db.execute(f'CREATE VIEW "{table}" AS {endless} SELECT o.* FROM n, "old_{table}" o')  # noqa: S608
 
 
-def _add_table(db: sqlite3.Connection, rng: Random) -> None:
-    table = _table(db, rng)
-    name = rng.choice((f"{table}_V2", f"{table}_V9", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL"))
-    db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM "{table}"')  # noqa: S608
-
-
-_SQL = (
-    *(_set_value,) * 6,
-    *(_set_text,) * 4,
-    _drop,
-    _drop_column,
-    _rename,
-    _double,
-    _delete,
-    _as_view,
-    _add_table,
-)
+_SQL = (*(_set_value,) * 6, *(_set_text,) * 4, *(_alter,) * 6, _as_view)
 
 # --- Parquet ------------------------------------------------------------------------------------
 

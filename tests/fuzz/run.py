@@ -19,12 +19,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import click
 
@@ -46,8 +45,6 @@ _MORE_BYTES = 3 << 30
 """Maximum growth of a child's address space."""
 _OFTEN = 0.95
 """Probability of a generated seed: the real ones are large."""
-_COMMANDS = 1
-"""Number of commands for each input."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +79,15 @@ def _tried(tried: Input, folder: Path) -> Iterator[dict[str, Any]]:
     digest, expected = _digest(path), truth(path, tried.seed.kind)
     for place, command in enumerate(tried.commands):
         done = _run(command, path, sound, folder)
-        wrong = list(broken(done, expected, path))
+        wrong = list(broken(done, expected))
         if _digest(path) != digest:
             wrong.append("the input was changed")
             path.write_bytes(tried.data)
-        if left := {file.name for file in folder.iterdir()} - {path.name, sound.name}:
-            wrong.append(f"left behind: {left}")
-            _clear(folder, {path.name, sound.name})
+        left = [file for file in folder.iterdir() if file not in (path, sound)]
+        if left:
+            wrong.append(f"left behind: {[file.name for file in left]}")
+        for file in left:
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
         yield {"place": place, "command": command, "outcome": outcome(done), "wrong": wrong}
     path.unlink()
     sound.unlink()
@@ -96,12 +95,6 @@ def _tried(tried: Input, folder: Path) -> Iterator[dict[str, Any]]:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _clear(folder: Path, keep: set[str]) -> None:
-    for file in folder.iterdir():
-        if file.name not in keep:
-            shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
 def _run(command: str, path: Path, sound: Path, folder: Path) -> Done:
@@ -123,18 +116,19 @@ def _called(arguments: list[str]) -> tuple[int, bytes, bytes, str]:
     """
     crash = ""
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", DEBUG: "1"}
-    with _captured() as files:
+    with _captured() as (out, err):
         code = 0
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
-                _command(arguments[0]).main(arguments[1:], prog_name=f"pyprof {arguments[0]}")
+                command = known(main.get_command(click.Context(main), arguments[0]))
+                command.main(arguments[1:], prog_name=f"pyprof {arguments[0]}")
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException as error:  # noqa: BLE001 - whatever it is
             traceback.print_exc()
             code, crash = 1, _crash(error)
-    return code, _whole(files.stdout), _whole(files.stderr), crash
+    return code, _whole(out), _whole(err), crash
 
 
 def _crash(error: BaseException) -> str:
@@ -146,20 +140,12 @@ def _crash(error: BaseException) -> str:
     return f"{type(error).__name__} at {places}"
 
 
-@cache
-def _command(name: str) -> click.Command:
-    return known(main.get_command(click.Context(main), name))
-
-
-class _Files(NamedTuple):
-    stdout: IO[bytes]
-    stderr: IO[bytes]
-
-
 @contextmanager
-def _captured() -> Iterator[_Files]:
+def _captured() -> Iterator[list[IO[bytes]]]:
     """Redirect stdout and stderr to files."""
-    files = _Files(*(os.fdopen(os.memfd_create(name), "w+b") for name in _Files._fields))
+    files: list[IO[bytes]] = [
+        os.fdopen(os.memfd_create(name), "w+b") for name in ("stdout", "stderr")
+    ]
     saved = [os.dup(number) for number in (1, 2)]
     for number, file in enumerate(files, 1):
         os.dup2(file.fileno(), number)
@@ -212,16 +198,16 @@ class Tally:
     failures: dict[str, list[int]]
     """Numbers of inputs by what went wrong."""
 
-    def add(self, told: dict[str, Any], tell: bool) -> None:  # noqa: FBT001 - as asked
+    def add(self, told: dict[str, Any]) -> None:
         """Count how a command ended."""
         key = (told["kind"], told["damage"], told["command"], told["outcome"])
         self.counts[key] += 1
         for wrong in told["wrong"]:
-            self.fail(f"{told['command']}: {wrong}", told["number"], tell, told["seed"])
+            self.fail(f"{told['command']}: {wrong}", told["number"], told["seed"])
 
-    def fail(self, what: str, number: int, tell: bool, seed: str = "") -> None:  # noqa: FBT001
+    def fail(self, what: str, number: int, seed: str = "") -> None:
         """Record a failure; the first of each kind is printed at once."""
-        if tell and what not in self.failures:
+        if what not in self.failures:
             print(f"FAILED input {number} ({seed}): {what}", flush=True)
         self.failures.setdefault(what, []).append(number)
 
@@ -251,7 +237,7 @@ def _batch(
                 left.remove(current)
                 current = None
             elif "command" in told:
-                tally.add(told, tell=True)
+                tally.add(told)
                 tally.inputs[told["kind"], told["damage"]] += told["place"] == 0
     _, status = os.waitpid(child, 0)
     shutil.rmtree(folder)
@@ -261,7 +247,7 @@ def _batch(
         code = os.waitstatus_to_exitcode(status)
         name = signal.Signals(-code).name if code < 0 else f"exit {code}"
         slow = f" (more than {_CPU_S} s)" if name == "SIGPROF" else ""
-        tally.fail(f"the process died of {name}{slow}", current, tell=True)
+        tally.fail(f"the process died of {name}{slow}", current)
         left.remove(current)
     return left
 
@@ -323,8 +309,7 @@ def _main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--count", type=int, default=1 << 62, help="inputs to try")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="or how long to try")
-    parser.add_argument("--commands", type=int, default=_COMMANDS,
-                        help="commands that each input goes through")  # fmt: skip
+    parser.add_argument("--commands", type=int, default=1, help="commands of each input")
     parser.add_argument("--only", type=int, help="replay this input alone")
     asked = parser.parse_args()
     if asked.only is not None:

@@ -77,14 +77,10 @@ def _spells_a_number(value: object) -> bool:
 _MAX_US = 2**61 / 1000
 
 
-def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and -_MAX_US < value < _MAX_US  # type: ignore[operator]
-
-
-def _ns(value: object) -> int | None:
-    if not _is_time(value):
+def _ns(value: Any) -> int | None:  # noqa: ANN401 - JSON
+    if type(value) not in (int, float) or not -_MAX_US < value < _MAX_US:
         return None
-    fraction, whole = math.modf(float(value))  # type: ignore[arg-type]
+    fraction, whole = math.modf(float(value))
     return int(whole) * 1000 + round(fraction * 1000)
 
 
@@ -104,8 +100,8 @@ def _of_sqlite(path: Path) -> Truth | None:
                 found = list(_written(db.execute(f'SELECT * FROM "{name}"')))  # noqa: S608
                 if not all(_is_clear(row) for row in found):
                     return None
-                spans += [(row["start"], row["end"]) for row in found]
-    return _summed(map(_span, spans)) if spans else None
+                spans += [_span(row["start"], row["end"]) for row in found]
+    return _summed(spans) if spans else None
 
 
 def _written(rows: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
@@ -125,23 +121,18 @@ def _is_clear(row: dict[str, Any]) -> bool:
     """Whether times are whole numbers and the row has a device; other rows are up to the reader."""
     if "start_id" in row:  # they are in another table
         return False
-    times = all(_whole(row[key]) for key in ("start", "end"))
-    return times and any(row.get(key) is not None for key in _PLACES)
+    whole = all(row[key] is None or type(row[key]) is int for key in ("start", "end"))
+    return whole and any(row.get(key) is not None for key in _PLACES)
 
 
 _NOTHING = -(2**63)
 """A start that no clock shows, which means none."""
 
 
-def _span(row: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    start, end = row
+def _span(start: int | None, end: int | None) -> tuple[int | None, int | None]:
     if start is None or start == _NOTHING:
         return None, None
     return start, None if end is None else end - start
-
-
-def _whole(value: object) -> bool:
-    return value is None or type(value) is int
 
 
 def _summed(spans: Iterable[tuple[int | None, int | None]]) -> Truth | None:
