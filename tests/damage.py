@@ -159,6 +159,13 @@ def sql(path: Path, *statements: str) -> Path:
     return path
 
 
+def query(path: Path, text: str) -> list[tuple[Any, ...]]:
+    """Return the rows that a query finds in a database, which is only read."""
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        return db.execute(text).fetchall()
+
+
 def spans(path: Path, tool: str, name: str, rows: Sequence[int]) -> None:
     """Damage the times of some kernels."""
     if tool == "dict":

@@ -1,8 +1,6 @@
 """Pitfalls of captures: a small capture with each, and one without."""
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis import pitfalls
 from pyprof.capture.under_profiler import database
+from tests import damage
 from tests.analysis.captures import Api, Range, Work
 from tests.analysis.captures import capture as described
 
@@ -112,12 +111,12 @@ def test_missing_ranges_are_reported_once() -> None:
 
 def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:
     """Others are known to hold none."""
-    path = tmp_path / "net.sqlite"
-    with closing(sqlite3.connect(path)) as base:
-        base.execute("CREATE TABLE TARGET_INFO_SYSTEM_ENV (name, value)")
-        base.execute("CREATE TABLE PROCESSES (name)")
-        base.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('TOKEN', 'secret')")
-        base.commit()
+    path = damage.sql(
+        tmp_path / "net.sqlite",
+        "CREATE TABLE TARGET_INFO_SYSTEM_ENV (name, value)",
+        "CREATE TABLE PROCESSES (name)",
+        "INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('TOKEN', 'secret')",
+    )
     (said,) = database.private_content(path)
     assert "TARGET_INFO_SYSTEM_ENV: the machine and its environment" in said
     assert "secret" not in said

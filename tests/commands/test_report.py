@@ -1,9 +1,7 @@
 """The page of `report`: complete, small and harmless."""
 
 import re
-import sqlite3
 import webbrowser
-from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from pyprof.commands import report
 from pyprof.marker import encode_layer
 from pyprof.process import output_file
+from tests import damage
 from tests.analysis.captured import HOSTILE, capture
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
@@ -150,9 +149,11 @@ def test_text_has_contrast_in_both_themes(text: str) -> None:
 
 def test_the_page_says_what_it_shows_and_how_it_was_made(tmp_path: Path) -> None:
     file, target = capture(tmp_path / "net.sqlite", steps=3), tmp_path / "x.html"
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
-        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398)")
+    damage.sql(
+        file,
+        "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)",
+        "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398)",
+    )
     text = page(file, target, "--steps", "1:", "-q")
     about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
     assert about["GPU"] == "NVIDIA A100-SXM4-80GB"

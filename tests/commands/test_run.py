@@ -2,10 +2,8 @@
 
 import ast
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ pytest.importorskip("torch")
 from pyprof.capture import machine
 from pyprof.commands.capture import command as capture
 from pyprof.commands.run import command as run
+from tests import damage
 from tests.capture.conftest import main_is_put_back
 from tests.programs import TOP
 
@@ -123,10 +122,9 @@ def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "importer" in done.stderr + done.stdout:
         pytest.skip("this nsys does not find its importer")
     assert done.returncode == 3, done.stderr
-    with closing(sqlite3.connect(f"{name}.sqlite")) as base:
-        query = "SELECT COALESCE(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON textId = id"
-        texts = [row[0] or "" for row in base.execute(query)]
-    assert any("'op': 'linear'" in text for text in texts)
+    query = "SELECT COALESCE(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON textId = id"
+    texts = damage.query(Path(f"{name}.sqlite"), query)
+    assert any("'op': 'linear'" in (text or "") for (text,) in texts)
     if not machine.find_gpus():
         assert "no GPU work was captured: there is no GPU here" in done.stderr
 

@@ -1,7 +1,6 @@
 """Real nsys, which captures ranges without a GPU: its file holds what LeNet emits."""
 
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from pyprof import marker
+from tests import damage
 from tests.known import known
 
 NSYS = shutil.which("nsys")
@@ -39,14 +39,10 @@ def ranges(tmp_path_factory: pytest.TempPathFactory) -> list[Range]:
         if "End of file" not in done.stderr:  # a busy nsys missed its agent
             break
     assert done.returncode == 0, done.stdout + done.stderr
-    with sqlite3.connect(net.with_suffix(".sqlite")) as database:
-        rows = database.execute(
-            """SELECT start, end, coalesce(text, value), globalTid
+    query = """SELECT start, end, coalesce(text, value), globalTid
                FROM NVTX_EVENTS LEFT JOIN StringIds ON textId = id
                WHERE eventType = 59 ORDER BY globalTid, start, end DESC"""
-        ).fetchall()
-    database.close()
-    return list(nested(rows))
+    return list(nested(damage.query(net.with_suffix(".sqlite"), query)))
 
 
 def nested(rows: list[tuple[int, int, str, int]]) -> Iterator[Range]:

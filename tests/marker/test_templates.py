@@ -1,8 +1,6 @@
 """Texts without their numbers: nothing is lost, and repetitions are stored once."""
 
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof import marker, readers
 from pyprof.marker import templates
+from tests import damage
 from tests.conftest import CAPTURES, real
 from tests.texts import texts as texts_of
 
@@ -91,10 +90,9 @@ def test_templates_of_real_captures_equal_their_texts(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*CAPTURES.glob("nsys*/net.sqlite")], ids=lambda p: p.parent.name)
 def test_texts_are_those_of_the_file(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        columns = {row[1] for row in db.execute("PRAGMA table_info(NVTX_EVENTS)")}
-        text = "coalesce(value, text, '')" if "textId" in columns else "coalesce(text, '')"
-        strings = "LEFT JOIN StringIds ON id = textId" if "textId" in columns else ""
-        query = f"SELECT {text} FROM NVTX_EVENTS {strings} WHERE eventType IN (59, 60, 70, 71)"  # noqa: S608
-        written = [text for (text,) in db.execute(query)] if columns else []
+    columns = {row[1] for row in damage.query(path, "PRAGMA table_info(NVTX_EVENTS)")}
+    text = "coalesce(value, text, '')" if "textId" in columns else "coalesce(text, '')"
+    strings = "LEFT JOIN StringIds ON id = textId" if "textId" in columns else ""
+    query = f"SELECT {text} FROM NVTX_EVENTS {strings} WHERE eventType IN (59, 60, 70, 71)"  # noqa: S608
+    written = [text for (text,) in damage.query(path, query)] if columns else []
     assert sorted(texts_of(readers.read(path).ranges)) == sorted(written)

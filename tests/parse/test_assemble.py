@@ -15,6 +15,7 @@ import pytest
 
 from pyprof import readers, schema
 from pyprof.parse import assemble, parse, parse_file
+from tests import damage
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.parse.record_lines import record_lines
 
@@ -145,9 +146,8 @@ def test_leaked_ranges_hide_nothing() -> None:
     every kernel.
     """
     path = _path("nsys2024.2-a100-pyprof-markers/net.sqlite")
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        query = "SELECT start, end, text FROM NVTX_EVENTS WHERE text LIKE '{''mod''%''op''%'"
-        ranges = db.execute(query).fetchall()
+    query = "SELECT start, end, text FROM NVTX_EVENTS WHERE text LIKE '{''mod''%''op''%'"
+    ranges = damage.query(path, query)
     leaks = [row for row in ranges if "'__getattr__'" in row[2]]
     others = sorted(row for row in ranges if row not in leaks)
     assert len(leaks) == 702

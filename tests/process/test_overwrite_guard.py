@@ -5,11 +5,9 @@ import gzip
 import json
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -19,6 +17,7 @@ from pyprof import export
 from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from pyprof.process import output_file, overwrite_guard
+from tests import damage
 from tests.analysis.captured import capture
 from tests.commands import refused, run
 from tests.conftest import long_except
@@ -213,9 +212,8 @@ def test_captures_of_pyprof_are_recognised(tmp_path: Path) -> None:
     (tmp_path / "ours.json").write_text(json.dumps(ours))
     (tmp_path / "theirs.json").write_text('{"traceEvents": []}')
     for number, name in ((overwrite_guard.APPLICATION_ID, "ours"), (0, "theirs")):
-        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as base:
-            base.execute(f"PRAGMA application_id = {number}")
-            base.execute("CREATE TABLE t (x)")
+        path = tmp_path / f"{name}.sqlite"
+        damage.sql(path, f"PRAGMA application_id = {number}", "CREATE TABLE t (x)")
     found = {path.name for path in tmp_path.iterdir() if overwrite_guard.recorded(path)}
     assert found == {"ours.json", "ours.sqlite"}
     assert not overwrite_guard.recorded(tmp_path / "none")

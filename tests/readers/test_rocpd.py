@@ -1,13 +1,12 @@
 """rocpd: no dispatch lost, launches by stack id, ROCTx ranges, several recordings in one."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pyprof import readers, schema
 from pyprof.parse import parse
+from tests import damage
 from tests.builders import CAPTURES, Range, Work, rocpd_db
 from tests.damage import ROCPD_SUFFIX as SUFFIX
 from tests.damage import sql
@@ -70,8 +69,7 @@ def test_launches_of_a_real_file_are_those_of_its_views() -> None:
         "SELECT k.start, k.end, k.name, r.start, r.end, r.tid FROM kernels k"
         " JOIN regions r ON r.stack_id = k.stack_id AND r.guid = k.guid ORDER BY k.start"
     )
-    with closing(sqlite3.connect(f"file:{SHARED}?mode=ro&immutable=1", uri=True)) as db:
-        truth = db.execute(query).fetchall()
+    truth = damage.query(SHARED, query)
     found = parse(readers.read(SHARED)).table().to_pylist()
     assert len(truth) == 301
     assert truth == [

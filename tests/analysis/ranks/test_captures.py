@@ -1,8 +1,6 @@
 """Real captures: two ranks of one host, and so one clock, in one file; a single rank."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from pyprof import marker
 from pyprof.analysis.time.intervals import union_of
 from pyprof.answers.ranks_answer import Ranks
+from tests import damage
 from tests.analysis.ranks import compare
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
@@ -34,12 +33,11 @@ def h100() -> Ranks:
 
 def test_all_collectives_of_both_ranks_pair_up(h100: Ranks) -> None:
     """33 of each, in order, as SQL counts them."""
-    with closing(sqlite3.connect(H100)) as db:
-        query = (
-            "SELECT deviceId, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
-            " ON id = demangledName WHERE value LIKE 'nccl%' GROUP BY 1"
-        )
-        counted = dict(db.execute(query).fetchall())
+    query = (
+        "SELECT deviceId, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
+        " ON id = demangledName WHERE value LIKE 'nccl%' GROUP BY 1"
+    )
+    counted = dict(damage.query(H100, query))
     assert [one.of for one in h100.stragglers] == [counted[0], counted[1]] == [33, 33]
     assert not h100.unmatched
     assert {speed.kind for speed in h100.groups} == {"all_to_all", "send_recv"}
@@ -62,15 +60,10 @@ def test_a_guess_that_explains_little_is_not_a_step(tmp_path: Path) -> None:
 
 def test_the_times_of_a_rank_are_those_of_the_summary(h100: Ranks) -> None:
     for one in h100.ranks:
-        with closing(sqlite3.connect(H100)) as db:
-            rows = [
-                row
-                for kind in ("KERNEL", "MEMCPY", "MEMSET")
-                for row in db.execute(
-                    f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{kind} WHERE deviceId = ?",  # noqa: S608 - the three
-                    (one.device,),
-                )
-            ]
+        rows = []
+        for kind in ("KERNEL", "MEMCPY", "MEMSET"):
+            times = f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{kind}"  # noqa: S608
+            rows += damage.query(H100, f"{times} WHERE deviceId = {one.device}")
         start, end = zip(*rows, strict=True)
         assert one.busy_ns == union_of(np.array(start), np.array(end)).total
         assert one.rows == len(rows)

@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from pyprof.readers import read
+from tests import damage
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.capture_files.metrics import nsys_metrics
 from tests.capture_files.model import Rows
@@ -167,10 +167,8 @@ def test_real_windows(tmp_path: Path) -> None:
         pytest.skip(f"this nsys wrote no windows: {done.stdout[-200:]}{done.stderr[-200:]}")
     told = {int(line[0]): int(line[2:]) for line in done.stdout.splitlines() if line[:1].isdigit()}
     join_nsys_windows(windows, tmp_path / "net.sqlite")
-    with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
-        rows = base.execute(
-            "SELECT start, text FROM NVTX_EVENTS WHERE text LIKE 'step%' ORDER BY start"
-        ).fetchall()
+    steps = "SELECT start, text FROM NVTX_EVENTS WHERE text LIKE 'step%' ORDER BY start"
+    rows = damage.query(tmp_path / "net.sqlite", steps)
     assert [text for _, text in rows] == ["step 1", "step 3", "step 5"]
     for (start, _), step in zip(rows, (1, 3, 5), strict=True):
         assert start - rows[0][0] == pytest.approx(told[step] - told[1], abs=5_000_000)

@@ -1,9 +1,7 @@
 """Captures by nsys: its command line, seen by a stand-in, and the messages about the result."""
 
 import os
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from pyprof.capture.nsight import nsys_capture
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
+from tests import damage
 from tests.builders import Node, Work, nsys_db
 from tests.capture.nsight.conftest import Run
 from tests.capture.stand_in import RANGE, seen
@@ -164,8 +163,7 @@ def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 )
 def test_no_database(run: Run, tmp_path: Path, writes: str, said: str, *, earlier: bool) -> None:
     if earlier:
-        with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
-            base.execute("CREATE TABLE StringIds (id, value)")
+        damage.sql(tmp_path / "net.sqlite", "CREATE TABLE StringIds (id, value)")
     result = run("--tool", "nsys", writes=writes, code=1)
     assert said in result.stderr
 

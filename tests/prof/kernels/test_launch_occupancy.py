@@ -3,8 +3,6 @@
 import gzip
 import json
 import math
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from pyprof.prof.kernels.launch_occupancy import (
     warp_share,
     wave_counts,
 )
+from tests import damage
 from tests.builders import Work, nsys_db
 
 A100 = Device("NVIDIA A100-SXM4-80GB", 108, cc=(8, 0))
@@ -165,15 +164,14 @@ def test_limits_are_those_that_captures_hold(captures: Path) -> None:
     """Nsys writes the limits of each GPU, as the driver reports them."""
     found = set()
     for path in captures.glob("nsys*/net.sqlite"):
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as base:
-            if not base.execute(f"{_TABLES} AND name = 'TARGET_INFO_GPU'").fetchall():
-                continue
-            for major, minor, *told in base.execute(_LIMITS):
-                limits = LIMITS[major, minor]
-                wanted = [limits.warps, limits.blocks, limits.smem_bytes, 65536]
-                known = [(a, b) for a, b in zip(told, wanted, strict=True) if a]  # 0: before 2022
-                assert all(a == b for a, b in known), path
-                found.add((major, minor))
+        if not damage.query(path, f"{_TABLES} AND name = 'TARGET_INFO_GPU'"):
+            continue
+        for major, minor, *told in damage.query(path, _LIMITS):
+            limits = LIMITS[major, minor]
+            wanted = [limits.warps, limits.blocks, limits.smem_bytes, 65536]
+            known = [(a, b) for a, b in zip(told, wanted, strict=True) if a]  # 0: before 2022
+            assert all(a == b for a, b in known), path
+            found.add((major, minor))
     assert found == {(7, 5), (8, 0), (9, 0)}
 
 

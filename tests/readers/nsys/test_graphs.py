@@ -1,8 +1,6 @@
 """Where the nodes of CUDA graphs were captured, from nsys in node mode."""
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from pyprof import readers, schema
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.parse import parse_file
+from tests import damage
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.parse.record_lines import record_lines
 
@@ -122,7 +121,6 @@ def test_a_kernel_without_a_start_is_of_the_latest_graph_with_its_node(tmp_path:
     """Ids may recur."""
     nodes = [Node(1, 15), Node(2, 35), Node(11, 60, of=1), Node(11, 1500, of=2)]
     path = nsys_db(tmp_path / "a.sqlite", launch(1000, 11, 11), [ADD, MUL], NODES, nodes)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = NULL WHERE start = 1200")
+    damage.sql(path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = NULL WHERE start = 1200")
     found = readers.read(path).activities.select(["start", "graph_node"]).to_pylist()
     assert {row["start"]: row["graph_node"] for row in found} == {None: 1, 1100: 0}
