@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kineto import enlarged
 from processes import PYTHON, Cost, cheapest
 from table import Row
 
@@ -21,6 +22,7 @@ _TRACES = Path(__file__).parents[1] / ".." / "shared" / "captures"
 _SMALL = "kineto-h100-vit-inference"
 _JSON = "import json, sys; kept = json.load(open(sys.argv[1], 'rb'))"
 _RUNS, _RUNS_SMALL = 2, 7
+_IDS = ("External id", "correlation", "Ev Idx", "external id", "Python id", "Python parent id")
 
 
 def rows() -> Iterator[Row]:
@@ -48,7 +50,7 @@ def _starting() -> Iterator[Row]:
 def _small(trace: Path, folder: Path) -> Iterator[Row]:
     """Measure what a trace of 1.2 MB costs, packed as it is; a JSON parser reads it unpacked."""
     plain = folder / "small.json"
-    enlarged(trace, plain, 1)
+    _enlarge(trace, plain, 1)
     bare = cheapest([PYTHON, "-c", _JSON, str(plain)], _RUNS_SMALL)
     for verb, out, aim in (("parse", "out.dict", "≤ 0.4 s"), ("report", "out.html", "≤ 1.0 s")):
         command = [PYTHON, "-m", "pyprof", verb, "-q", "-o", str(folder / out)]
@@ -60,7 +62,7 @@ def _small(trace: Path, folder: Path) -> Iterator[Row]:
 def _large(trace: Path, folder: Path) -> Row:
     """Measure the speed of parse; that of a JSON parser is 1."""
     path, out = folder / "large.json", folder / "large.parquet"
-    enlarged(trace, path, int(os.environ.get("BENCH_MB", "100")) * 1_000_000)
+    _enlarge(trace, path, int(os.environ.get("BENCH_MB", "100")) * 1_000_000)
     size_mb = path.stat().st_size / 1e6
     bare = cheapest([PYTHON, "-c", _JSON, str(path)], _RUNS)
     command = [PYTHON, "-m", "pyprof", "parse", "-q", "-o", str(out), str(path)]
@@ -74,3 +76,37 @@ def _row(work: str, limit: str, bare: Cost, ours: Cost, ratio: float, aim: str) 
     return Row(
         work, f"{limit}, {bare.cpu_s:.2f} s", f"{ours.cpu_s:.2f} s", ratio, ours.memory_mb, aim
     )
+
+
+def _enlarge(source: Path, target: Path, size: int) -> None:
+    """Repeat a real trace, with later times and other ids each time, up to a number of bytes."""
+    raw = source.read_bytes()
+    trace: dict[str, Any] = json.loads(gzip.decompress(raw) if source.suffix == ".gz" else raw)
+    events: list[dict[str, Any]] = trace.pop("traceEvents")
+    begun = [event["ts"] for event in events if "ts" in event]
+    length = max(begun) - min(begun) + 1000
+    step = 1 + max(e["args"][key] or 0 for e in events for key in _IDS if key in e.get("args", {}))
+    written = rounds = 0
+    with target.open("w", encoding="utf-8") as out:
+        written += out.write(json.dumps(trace)[:-1] + ', "traceEvents": [\n')
+        while written < size or not rounds:
+            for event in events:
+                separator = ",\n" if rounds or event is not events[0] else ""
+                written += out.write(separator + json.dumps(_shifted(event, rounds, length, step)))
+            rounds += 1
+        out.write("\n]}")
+
+
+def _shifted(event: dict[str, Any], rounds: int, length: float, step: int) -> dict[str, Any]:
+    """Return an event as it would be in a later round."""
+    moved = dict(event)
+    if "ts" in event:
+        moved["ts"] = round(event["ts"] + rounds * length, 3)
+    if isinstance(event.get("id"), int):
+        moved["id"] = event["id"] + rounds * step
+    if "args" in event:
+        ids = {
+            k: v + rounds * step for k, v in event["args"].items() if k in _IDS and v is not None
+        }
+        moved["args"] = event["args"] | ids
+    return moved
