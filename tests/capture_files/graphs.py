@@ -1,6 +1,8 @@
 """Random captures of CUDA graphs as exported by nsys, with the true op of each kernel."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from random import Random
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
@@ -24,11 +26,8 @@ class Planted:
         return 2 * self.size * self.size * 8
 
 
-@dataclass(frozen=True)
-class _Graph:
-    """Its nodes, in the order of capture: id, op, kind and name of each, and stream."""
-
-    nodes: tuple[tuple[int, Planted, str, str, int], ...]
+_Graph = list[tuple[int, Planted, str, str, int]]
+"""Its nodes, in the order of capture: id, op, kind and name of each, and stream."""
 
 
 @dataclass
@@ -48,25 +47,14 @@ class Scenario:
 def scenario(random: Random) -> Scenario:
     """Make one of a few processes with similar graphs, ids and times."""
     made = Scenario()
-    clock = _Clock()
+    clock = count(10, 10)  # the same for all: so starts are unique
     for pid in range(1, random.randint(1, 3) + 1):
         _Process(random, made, clock, pid).run()
     return made
 
 
-class _Clock:
-    """Time that goes on, the same for all: so starts are unique."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def tick(self, ns: int = 10) -> int:
-        self.now += ns
-        return self.now
-
-
 class _Process:
-    def __init__(self, random: Random, made: Scenario, clock: _Clock, pid: int) -> None:
+    def __init__(self, random: Random, made: Scenario, clock: Iterator[int], pid: int) -> None:
         self._random, self._made, self._clock, self._pid = random, made, clock, pid
         self._id = self._corr = 0  # in each process from the start: ids are of a process
         self._ops = 0
@@ -92,36 +80,29 @@ class _Process:
     def _thread(self) -> int:
         return 10 * self._pid + self._random.randint(1, 2)
 
-    def _planted(self) -> tuple[Planted, str]:
+    def _op(self, tid: int) -> tuple[Planted, int]:
+        """Begin an op in a layer of its own; return it, and where its ranges stand."""
         self._ops += 1
         size = 16 * self._ops + self._pid
         shapes = Tensor((size, 8), "float16"), Tensor((8, size), "float16")
         planted = Planted(f"p{self._pid}.{self._ops}", size)
-        return planted, encode_op(Call("torch", "mm", shapes))
-
-    def _op(self, tid: int) -> tuple[Planted, int]:
-        """Begin an op in a layer of its own; return it, and where its ranges stand."""
-        planted, text = self._planted()
-        self._made.ranges += [
-            Range(encode_layer(planted.layer), (self._clock.tick(), None), self._pid, tid),
-            Range(text, (self._clock.tick(), None), self._pid, tid),
-        ]
+        for text in (encode_layer(planted.layer), encode_op(Call("torch", "mm", shapes))):
+            self._made.ranges.append(Range(text, (next(self._clock), None), self._pid, tid))
         return planted, len(self._made.ranges) - 2
 
     def _end(self, place: int) -> None:
         ranges = self._made.ranges
         for at in (place + 1, place):
-            entry = ranges[at]
-            end = (entry.at[0], self._clock.tick())
-            ranges[at] = Range(entry.text, end, entry.pid, entry.tid)
+            ranges[at] = replace(ranges[at], at=(ranges[at].at[0], next(self._clock)))
 
     def _node(self, tid: int, of: int | None = None) -> int:
         self._id += 1
-        self._made.nodes.append(Node(self._id, self._clock.tick(), of, self._pid, tid))
+        self._made.nodes.append(Node(self._id, next(self._clock), of, self._pid, tid))
         return self._id
 
     def _captured(self) -> _Graph:
-        tid, nodes = self._thread(), []
+        tid = self._thread()
+        nodes: _Graph = []
         for _ in range(self._random.randint(1, 4)):
             planted, place = self._op(tid)
             kinds = ["kernel", *self._random.choices(_KINDS, k=self._random.randint(0, 2))]
@@ -129,31 +110,31 @@ class _Process:
                 name, stream = self._random.choice(_KERNELS), self._random.randint(7, 9)
                 nodes.append((self._node(tid), planted, kind, name, stream))
             self._end(place)
-        return _Graph(tuple(nodes))
+        return nodes
 
     def _parent(self, graphs: list[_Graph]) -> _Graph:
         """Put graphs into another, maybe one of them twice: their nodes are copied."""
         inside = self._random.choices(graphs, k=self._random.randint(1, 3))
-        return _Graph(tuple(node for graph in inside for node in self._copied(graph).nodes))
+        return [node for graph in inside for node in self._copied(graph)]
 
     def _copied(self, graph: _Graph) -> _Graph:
         """Instantiate or clone a graph, inside some op that has nothing to do with it."""
         tid = self._thread()
         _, place = self._op(tid)
-        begin = self._clock.tick()
-        copied = tuple((self._node(tid, node[0]), *node[1:]) for node in graph.nodes)
-        call = (begin, self._clock.tick())
+        begin = next(self._clock)
+        copied = [(self._node(tid, node[0]), *node[1:]) for node in graph]
+        call = (begin, next(self._clock))
         self._made.calls.append(
             Work(call=call, kind="call", pid=self._pid, tid=tid, corr=begin, api=_INSTANTIATE)
         )
         self._end(place)
-        return _Graph(copied)
+        return copied
 
     def _eager(self) -> None:
         tid = self._thread()
         planted, place = self._op(tid)
         self._corr += 1
-        call = (self._clock.tick(), self._clock.tick())
+        call = (next(self._clock), next(self._clock))
         self._end(place)
         self._add(planted, "kernel", self._random.choice(_KERNELS), 7, call, tid, None)
 
@@ -162,17 +143,17 @@ class _Process:
         tid = self._thread()
         _, place = self._op(tid)
         self._corr += 1
-        call: tuple[int, int] | None = (self._clock.tick(), self._clock.tick())
+        call: tuple[int, int] | None = (next(self._clock), next(self._clock))
         self._end(place)
         for node, planted, kind, name, stream in self._interleaved(graph):
             start = self._add(planted, kind, name, stream, call, tid, node)
             self._made.replay[start] = self._pid << 32 | self._corr
             call = None  # it stands once
 
-    def _interleaved(self, graph: _Graph) -> list[tuple[int, Planted, str, str, int]]:
+    def _interleaved(self, graph: _Graph) -> _Graph:
         """Mix the streams, each in its own order."""
-        streams: dict[int, list[tuple[int, Planted, str, str, int]]] = {}
-        for node in graph.nodes:
+        streams: dict[int, _Graph] = {}
+        for node in graph:
             streams.setdefault(node[-1], []).append(node)
         mixed = []
         while streams:
@@ -191,7 +172,7 @@ class _Process:
         tid: int,
         node: int | None,
     ) -> int:
-        start = self._clock.tick(100)
+        start = max(islice(self._clock, 10))  # later than the one before has ended
         api = "cudaLaunchKernel_v7000" if node is None else "cudaGraphLaunch_v10000"
         self._made.work.append(
             Work(

@@ -20,15 +20,15 @@ _TYPE = 0x1_0000_0000_0100
 
 
 def sampled(
-    work: Sequence[Work], rate_of: Callable[[Work], float], interval_ns: int, *, idle: float = 0.0
+    work: Sequence[Work], rate_of: Callable[[Work], float], interval_ns: int
 ) -> tuple[list[int], list[float]]:
-    """Average what work does over intervals, one piece after the other; `idle` is between them."""
+    """Average what work does over intervals, one piece after the other."""
     last = max(w.at[1] for w in work)
     times = np.arange(interval_ns, last + 2 * interval_ns, interval_ns)
-    values = np.full(len(times), idle)
+    values = np.zeros(len(times))
     for piece in work:
         start, end = piece.at
-        rate = rate_of(piece) - idle
+        rate = rate_of(piece)
         for place in range((start // interval_ns), min(end // interval_ns + 1, len(times))):
             begins, ends = times[place] - interval_ns, times[place]
             values[place] += rate * max(min(end, ends) - max(start, begins), 0) / interval_ns

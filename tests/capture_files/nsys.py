@@ -27,7 +27,6 @@ class Layout:
     meta: str | None = "META_DATA_EXPORT"
     version: str = "2024.6.2.225"
     gpus: str | None = "TARGET_INFO_GPU"
-    gpu_name: str = "NVIDIA A100-SXM4-80GB"
     kernel: tuple[str, ...] = ("greenContextId", "mangledName", "graphNodeId")
     """Columns of the kernel table that not every version has."""
     registered: bool = False
@@ -47,23 +46,18 @@ class Layout:
     """Tables of other tools (DLProf)."""
 
 
-NSYS_2020 = Layout(meta=None, gpus="TARGET_INFO_CUDA_GPU", kernel=("graphNodeId",))
-NSYS_2021 = Layout(meta=None, kernel=("graphNodeId", "sharedMemoryLimitConfig"))
-NSYS_2022 = Layout("EXPORT_META_DATA", "2022.4.2.1", kernel=("mangledName",))
 NSYS_2024 = Layout()
-NSYS_2026 = Layout(version="2026.2.1.1", gpus=None, kernel=("greenContextId", "qmd", "clusterX"))
-DLPROF = Layout(
-    meta=None,
-    kernel=("kernel_name", "long_kernel_name"),
-    more={"SystemInfo": [{"name": "user", "value": SECRETS[1]}]},
-)
 LAYOUTS = {
-    "2020.3": NSYS_2020,
-    "2021.2": NSYS_2021,
-    "2022.4": NSYS_2022,
+    "2020.3": Layout(meta=None, gpus="TARGET_INFO_CUDA_GPU", kernel=("graphNodeId",)),
+    "2021.2": Layout(meta=None, kernel=("graphNodeId", "sharedMemoryLimitConfig")),
+    "2022.4": Layout("EXPORT_META_DATA", "2022.4.2.1", kernel=("mangledName",)),
     "2024.6": NSYS_2024,
-    "2026.2": NSYS_2026,
-    "dlprof": DLPROF,
+    "2026.2": Layout(version="2026.2.1.1", gpus=None, kernel=("greenContextId", "qmd", "clusterX")),
+    "dlprof": Layout(
+        meta=None,
+        kernel=("kernel_name", "long_kernel_name"),
+        more={"SystemInfo": [{"name": "user", "value": SECRETS[1]}]},
+    ),
     "registered strings": Layout(registered=True),
     "_V2 tables": Layout(suffix="_V2"),
     "duplicate API rows": Layout(twice=True),
@@ -140,7 +134,7 @@ def _about(layout: Layout) -> dict[str, Table]:
         tables[layout.meta] = (("name", "value"), rows)
     if layout.gpus:
         columns = _GPU[layout.gpus]
-        values = (0, layout.gpu_name, *_GPU_VALUES)
+        values = (0, "NVIDIA A100-SXM4-80GB", *_GPU_VALUES)
         row: dict[str, Value] = dict(zip(columns, values, strict=True))
         tables[layout.gpus] = (columns, [row])
     return tables

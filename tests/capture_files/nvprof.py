@@ -28,10 +28,8 @@ _DEVICE = (
     *("id", "name", "globalMemoryBandwidth", "globalMemorySize", "coreClockRate"),
     *("numMultiprocessors", "computeCapabilityMajor", "computeCapabilityMinor"),
 )
-LAUNCH_CBID = 211
-"""CUPTI's number of cudaLaunchKernel_v7000."""
-_CBIDS = {"memcpy": 41, "memset": 51}
-"""Those of cudaMemcpyAsync_v3020 and cudaMemsetAsync_v3020."""
+_CBIDS = {"kernel": 211, "memcpy": 41, "memset": 51}
+"""CUPTI's numbers of cudaLaunchKernel_v7000, cudaMemcpyAsync_v3020 and cudaMemsetAsync_v3020."""
 
 
 def nvprof_db(
@@ -85,7 +83,7 @@ def _call(number: int, work: Work) -> dict[str, Value]:
     start, end = work.call or (0, 0)
     signed = (work.tid & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)  # a signed 32 bits of the thread's id
     ids: dict[str, Value] = {"processId": work.pid, "threadId": signed, "correlationId": number}
-    cbid = 307 if work.driver else _CBIDS.get(work.kind, LAUNCH_CBID)
+    cbid = 307 if work.driver else _CBIDS.get(work.kind, _CBIDS["kernel"])
     return {"cbid": cbid, "start": start, "end": end, **ids}
 
 
@@ -94,12 +92,8 @@ def _markers(ranges: Iterable[Range], strings: Strings) -> Rows:
     for number, entry in enumerate(ranges, 1):
         blob = entry.pid.to_bytes(4, "little") + entry.tid.to_bytes(8, "little")
         common: dict[str, Value] = {"id": number, "objectKind": 2, "objectId": blob}
-        start: dict[str, Value] = {
-            "flags": 2,
-            "timestamp": entry.at[0],
-            "name": strings(entry.text),
-        }
-        rows.append({**common, **start})
+        name = strings(entry.text)
+        rows.append({**common, "flags": 2, "timestamp": entry.at[0], "name": name})
         if entry.at[1] is not None:
             nothing = strings("-- null --")
             rows.append({**common, "flags": 4, "timestamp": entry.at[1], "name": nothing})
