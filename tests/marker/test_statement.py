@@ -18,6 +18,7 @@ def test_an_op_of_pytorch_has_a_name_a_call_and_a_number() -> None:
     assert said.has_number
     assert said.tells_shapes
     assert not said.is_node
+    assert [said.is_stopped, statement(f"{_ADDMM}, stopped = True").is_stopped] == [False, True]
 
 
 def test_the_engine_and_the_node_inside_it_differ() -> None:
@@ -26,14 +27,6 @@ def test_the_engine_and_the_node_inside_it_differ() -> None:
     assert [engine.is_engine, engine.is_node, engine.is_backward] == [True, False, True]
     assert [node.is_engine, node.is_node, node.is_backward] == [False, True, True]
     assert engine.call is None
-
-
-@pytest.mark.parametrize(
-    ("text", "stopped"),
-    [("aten::mm, seq = 1, op_id = 2, stopped = True", True), ("aten::mm, seq = 1", False)],
-)
-def test_only_an_op_that_never_ran_is_stopped(text: str, stopped: bool) -> None:  # noqa: FBT001 - a parameter
-    assert statement(text).is_stopped is stopped
 
 
 @pytest.mark.parametrize(

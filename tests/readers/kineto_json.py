@@ -16,16 +16,8 @@ def event(
     cat: str, name: str, ts: float, dur: float, *, tid: object = 1, pid: object = 7, **args: object
 ) -> Event:
     named = {key.replace("_", " ") if key[0].isupper() else key: v for key, v in args.items()}
-    return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": ts,
-        "dur": dur,
-        "args": named,
-    }
+    where = {"pid": pid, "tid": tid, "ts": ts, "dur": dur}
+    return {"ph": "X", "cat": cat, "name": name, **where, "args": named}
 
 
 def op(name: str, ts: float, dur: float, *, tid: object = 1, **args: object) -> Event:

@@ -28,12 +28,6 @@ def _cut(folder: Path) -> Path:
     return path
 
 
-def _zeroed(folder: Path) -> Path:
-    path = nsys_db(folder / "net.sqlite", WORK)
-    path.write_bytes(bytes(path.stat().st_size))
-    return path
-
-
 def _zeroed_tail(folder: Path) -> Path:
     path = nsys_db(folder / "net.sqlite", WORK * 200)
     data = path.read_bytes()
@@ -41,12 +35,10 @@ def _zeroed_tail(folder: Path) -> Path:
     return path
 
 
-def _foreign(folder: Path) -> Path:
-    return write_tables(folder / "net.sqlite", {"moz_places": table(("url",), ("about:blank",))})
-
-
-def _foreign_strings(folder: Path) -> Path:
-    return write_tables(folder / "net.sqlite", {"StringIds": table(("id", "value"), (1, "x"))})
+def _foreign(name: str, *columns: str) -> Callable[[Path], Path]:
+    """Make a database with one table, of one row."""
+    tables = {name: table(columns, ("x",) * len(columns))}
+    return lambda folder: write_tables(folder / "net.sqlite", tables)
 
 
 def _directory(folder: Path) -> Path:
@@ -63,10 +55,12 @@ BAD = {
     "a binary file": (_bytes(b"\x7fELF\xff\xfe" * 99), ["an unknown binary file", "expected"]),
     "a lone SQLite header": (_bytes(b"SQLite format 3\0"), ["SQLite", "export"]),
     "an SQLite file cut in half": (_cut, ["damaged or truncated", "export it again"]),
-    "a file of zeros": (_zeroed, ["zeros", "interrupted"]),
+    "a file of zeros": (_bytes(bytes(8192)), ["zeros", "interrupted"]),
     "an SQLite file whose tail is zeros": (_zeroed_tail, ["damaged or truncated", "again"]),
-    "another program's SQLite file": (_foreign, ["without a profiler's tables", "expected"]),
-    "a table that happens to be called StringIds": (_foreign_strings, ["without a profiler's"]),
+    "another program's SQLite file": (
+        _foreign("moz_places", "url"), ["without a profiler's tables", "expected"]),
+    "a table that happens to be called StringIds": (
+        _foreign("StringIds", "id", "value"), ["without a profiler's"]),
     "a JSON file": (_bytes(b'{"name": "x"}', "a.json"), ["expected"]),
     "JSON that ends early": (_bytes(b'{"traceEvents": [{"ph": "X"', "a.json"), ["a.json"]),
     "compressed text": (_bytes(gzip.compress(b"hello"), "a.json.gz"), ["a.json.gz"]),
@@ -78,10 +72,8 @@ BAD = {
         ["no GPU work", "1 range", "nsys profile -t cuda,nvtx"],
     ),
     "an nvprof capture without GPU work": (
-        lambda folder: nvprof_db(folder / "net.sql"),
-        ["no GPU work", "nvprof"],
-    ),
-}
+        lambda folder: nvprof_db(folder / "net.sql"), ["no GPU work", "nvprof"]),
+}  # fmt: skip
 
 
 def _check(words: list[str], path: Path, *arguments: str | Path) -> None:

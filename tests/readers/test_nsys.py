@@ -132,13 +132,6 @@ def test_a_graph_without_a_number_has_none_in_its_name(tmp_path: Path) -> None:
     assert readers.read(path).activities["name"].to_pylist() == ["[CUDA graph]"]
 
 
-def test_pids_are_not_guessed_among_several_processes(tmp_path: Path) -> None:
-    """Without globalPid an activity's process is unknown if two processes made calls."""
-    work = [Work(call=(1, 2), pid=1), Work(call=(3, 4), pid=2)]
-    path = nsys_db(tmp_path / "a.sqlite", work, (), LAYOUTS["no globalPid"])
-    assert readers.read(path).activities.column("pid").null_count == 2
-
-
 def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> None:
     """Kernels alone can be reported; the warning says why they have no ops."""
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1])).warnings

@@ -159,35 +159,24 @@ def test_process_of_a_kernel_alone(tmp_path: Path) -> None:
 
 
 def test_process_of_merged_traces(tmp_path: Path) -> None:
-    """In a trace of several processes a kernel belongs to that of its launch."""
-    events = [launch(1, 1), launch(2, 1) | {"pid": 8}, kernel(2, 5), kernel(1, 5)]
-    assert read(tmp_path, events).activities["pid"].to_pylist() == [8, 7]
+    """It is that of the launch, if not two ranks, which count their launches alike, have its id."""
+    calls = [launch(1, 1), launch(1, 2) | {"pid": 8}, launch(2, 3), launch(3, 4) | {"pid": 8}]
+    capture = read(tmp_path, [*calls, *(kernel(corr, 10 * corr) for corr in (1, 2, 3))])
+    assert capture.activities["pid"].to_pylist() == [None, 7, 8]
+    assert "1 of 3 kernels and copies share their correlation id" in capture.warnings[0]
 
 
-def test_a_kernel_of_merged_traces_whose_process_is_ambiguous_has_none(tmp_path: Path) -> None:
-    """Ranks count their launches alike, so the call of another rank has the same id."""
-    events = [launch(1, 1), launch(1, 2) | {"pid": 8}, launch(2, 3), kernel(1, 5), kernel(2, 15)]
-    capture = read(tmp_path, events)
-    assert capture.activities["pid"].to_pylist() == [None, 7]
-    assert "1 of 2 kernels and copies share their correlation id" in capture.warnings[0]
-
-
-def test_rank_and_devices(tmp_path: Path) -> None:
-    """From the header; a single device is the one in use, whatever its number."""
+@pytest.mark.parametrize("rank", [3, 2**62, -1, "first", None, 2.5])
+def test_rank_and_devices(rank: object, tmp_path: Path) -> None:
+    """From the header, unless invalid; a single device is the one in use, whatever its number."""
     work = kernel(1, 5)
     work["args"]["device"] = 2
     gpu = {"id": 0, "name": "MI300X", "numSms": 304, "computeMajor": 9, "computeMinor": 4}
-    capture = read(tmp_path, [work], distributedInfo={"rank": 3}, deviceProperties=[gpu])
-    assert capture.activities["rank"].to_pylist() == [3]
+    capture = read(tmp_path, [work], distributedInfo={"rank": rank}, deviceProperties=[gpu])
+    assert capture.activities["rank"].to_pylist() == [3 if rank == 3 else None]
     (device,) = capture.devices.to_pylist()
     assert (device["device"], device["name"], device["sm_count"]) == (2, "MI300X", 304)
     assert device["memory_bytes"] is None
-
-
-@pytest.mark.parametrize("rank", [2**62, -1, "first", None, 2.5])
-def test_an_invalid_rank_is_ignored(tmp_path: Path, rank: object) -> None:
-    capture = read(tmp_path, [launch(1, 0), kernel(1, 10)], distributedInfo={"rank": rank})
-    assert capture.activities["rank"].to_pylist() == [None]
 
 
 @pytest.mark.parametrize(

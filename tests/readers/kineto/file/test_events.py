@@ -17,19 +17,8 @@ _LONG = 1712195495519689.25
 @pytest.mark.parametrize(
     "ts",
     [
-        _LONG + 0.5,
-        int(_LONG),
-        -3,
-        0.125,
-        1e300,
-        1e30,
-        str(_LONG),
-        "soon",
-        "",
-        None,
-        True,
-        [_LONG],
-        {"ts": 1},
+        *(_LONG + 0.5, int(_LONG), -3, 0.125, 1e300, 1e30),
+        *(str(_LONG), "soon", "", None, True, [_LONG], {"ts": 1}),
     ],
     ids=str,
 )

@@ -106,14 +106,8 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"\x80\x04",
-        b"\x80\x04]\x94.",
-        b"{",
-        b"[]",
-        b"\x1f\x8b",
-        b"\x80\x04Vx\n.",
-        b"cos\nsystem\n.",
+        *(b"", b"\x80\x04", b"\x80\x04]\x94.", b"\x80\x04Vx\n.", b"cos\nsystem\n."),
+        *(b"{", b"[]", b"\x1f\x8b"),
     ],
 )
 def test_an_invalid_annotation_file_is_named(tmp_path: Path, content: bytes) -> None:
@@ -131,13 +125,7 @@ def test_pickles_of_other_things_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_invalid_entries_are_dropped(tmp_path: Path) -> None:
-    told: dict[object, object] = {
-        "x": "a.py:1:f",
-        5: None,
-        6: [3, []],
-        7: "no frame",
-        8: "b.py:2:g",
-    }
+    told: object = {"x": "a.py:1:f", 5: None, 6: [3, []], 7: "no frame", 8: "b.py:2:g"}
     path = tmp_path / "annotations.pkl"
     path.write_bytes(pickle.dumps(told))
     assert graph_annotations.read(path) == {8: graph_annotations.Annotation((("b.py:2", "g"),), ())}
