@@ -25,14 +25,19 @@ KERNELS = (
 )  # fmt: skip
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ncu.csv"
+
+
 def _rows(capture: Capture) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = capture.activities.to_pylist()
     return rows
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_pages_of_every_version_give_the_same_kernels(form: str, tmp_path: Path) -> None:
-    first, second = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", KERNELS, form)))
+def test_both_pages_of_every_version_give_the_same_kernels(form: str, path: Path) -> None:
+    first, second = _rows(readers.read(ncu_csv(path, KERNELS, form)))
     assert [first["name"], second["name"]] == [kernel.name for kernel in KERNELS]
     assert [first["regs"], first["smem"], second["smem"]] == [94, 33792, 16]
     assert [first[f"grid_{axis}"] for axis in "xyz"] == [96, 1, 1]
@@ -64,35 +69,34 @@ PROFILED = '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 12 passes\n'
     ids=["PowerShell", "BOM", "the profiler's lines for thousands of kernels"],
 )
 def test_the_table_is_found_in_any_encoding_and_anywhere(
-    encoding: str, before: str, tmp_path: Path
+    encoding: str, before: str, path: Path
 ) -> None:
-    path = tmp_path / "ncu.csv"
     path.write_text(before + raw(KERNELS), encoding=encoding)
     assert readers.read(path).activities.num_rows == len(KERNELS)
 
 
-def test_traffic_follows_from_its_rate(tmp_path: Path) -> None:
+def test_traffic_follows_from_its_rate(path: Path) -> None:
     """Default sections only have bytes per second; times the duration they are bytes."""
     metrics = {"gpu__time_duration.sum": 2e-3, "dram__bytes.sum.per_second": 1.5e12}
-    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
+    ncu_csv(path, [Profiled(metrics=metrics)])
     (row,) = _rows(readers.read(path))
     assert json.loads(str(row["counters"]))["dram_bytes"] == pytest.approx(3e9)
 
 
-def test_a_kernel_without_a_time(tmp_path: Path) -> None:
+def test_a_kernel_without_a_time(path: Path) -> None:
     """If none has one, they keep their order."""
     report = ("prof", "--csv", "-c", "kernel,sil")
-    path = ncu_csv(tmp_path / "ncu.csv", [Profiled("a"), Profiled("b", metrics=METRICS)])
+    ncu_csv(path, [Profiled("a"), Profiled("b", metrics=METRICS)])
     done = run(*report, path)
     assert done.stdout.splitlines()[1:] == ['"a",""', '"b","12346"']
     assert "1 of 2 kernels have no time; add gpu__time_duration.sum" in done.stderr
-    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name) for name in "cab"])
+    ncu_csv(path, [Profiled(name) for name in "cab"])
     assert run(*report, path).stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_that_is_there_twice_counts_once(form: str, tmp_path: Path) -> None:
-    path = ncu_csv(tmp_path / "ncu.csv", KERNELS, form)
+def test_a_table_that_is_there_twice_counts_once(form: str, path: Path) -> None:
+    ncu_csv(path, KERNELS, form)
     text = path.read_bytes()
     path.write_bytes(text + text)
     capture = readers.read(path)
@@ -100,25 +104,23 @@ def test_a_table_that_is_there_twice_counts_once(form: str, tmp_path: Path) -> N
     assert sum("2 duplicates among kernels" in each for each in capture.warnings) == 1
 
 
-def test_a_summary_has_a_row_per_call(tmp_path: Path) -> None:
-    path = tmp_path / "ncu.csv"
+def test_a_summary_has_a_row_per_call(path: Path) -> None:
     path.write_text(summary(Profiled("a", metrics=METRICS), 3))
     done = run("prof", "--csv", "-c", "kernel,sil,occmeas,grid", path)
     assert done.stdout.splitlines()[1:] == ['"a","12346","24.5","4,2,1"'] * 3
     assert "each kernel has the averages over the calls of its kind" in done.stderr
 
 
-def test_a_summary_of_more_calls_than_there_can_be(tmp_path: Path) -> None:
+def test_a_summary_of_more_calls_than_there_can_be(path: Path) -> None:
     """A damaged number of calls must not use up the memory."""
-    path = tmp_path / "ncu.csv"
     path.write_text(summary(Profiled("a", metrics=METRICS), 10**15))
     assert "export without --print-summary" in refused("prof", path)
 
 
-def test_kernels_of_two_devices_leave_no_gaps(tmp_path: Path) -> None:
+def test_kernels_of_two_devices_leave_no_gaps(path: Path) -> None:
     """They are back to back on each device: it was not idle while another was profiled."""
     kernels = [Profiled(metrics=METRICS, device=at % 2, pid=at % 2) for at in range(6)]
-    rows = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", kernels)))
+    rows = _rows(readers.read(ncu_csv(path, kernels)))
     for number in (0, 1):
         times = [(row["start"], row["end"]) for row in rows if row["device"] == number]
         assert times == [(at * 12_346, (at + 1) * 12_346) for at in range(3)]
@@ -146,27 +148,22 @@ _CYCLES = "sm__pipe_tensor{}_cycles_active.avg.pct_of_peak_sustained_active"
     ],
 )  # fmt: skip
 def test_all_pipes_of_tensor_cores(
-    cc: str, metrics: dict[str, float], used: str, tmp_path: Path
+    cc: str, metrics: dict[str, float], used: str, path: Path
 ) -> None:
     """A kernel that used one pipe used Tensor Cores; an idle pipe says nothing about the others."""
-    path = tmp_path / "ncu.csv"
     path.write_text(raw([Profiled(metrics=metrics)], cc=cc))
     assert run("prof", "-q", "--csv", "-c", "tcmeas", path).stdout.split()[1] == f'"{used}"'
 
 
 @pytest.mark.parametrize("make", [details, raw])
-def test_a_header_that_is_damaged(
-    make: Callable[[Sequence[Profiled]], str], tmp_path: Path
-) -> None:
+def test_a_header_that_is_damaged(make: Callable[[Sequence[Profiled]], str], path: Path) -> None:
     """A column whose name is only a part of the right one is not used."""
-    path = tmp_path / "ncu.csv"
     path.write_text(make(KERNELS).replace('"Kernel Name",', '"Kernel Name"x,'))
     assert "no kernel in this output of ncu" in refused("prof", path)
 
 
-def test_lines_lost_to_a_missing_quote_are_warned_of(tmp_path: Path) -> None:
+def test_lines_lost_to_a_missing_quote_are_warned_of(path: Path) -> None:
     """Rules may span several lines."""
-    path = tmp_path / "ncu.csv"
     text = raw([Profiled(name, metrics=METRICS) for name in "abc"])
     assert "lost" not in run("prof", ncu_csv(path, KERNELS, "details")).stderr
     path.write_text(text.replace('"(!) n/a"\n"1"', '"(!) n/a\n"1"'))
@@ -176,22 +173,22 @@ def test_lines_lost_to_a_missing_quote_are_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["lines", "doctor"])
-def test_alone_it_is_a_capture(command: str, tmp_path: Path) -> None:
-    path = ncu_csv(tmp_path / "ncu.csv", KERNELS)
+def test_alone_it_is_a_capture(command: str, path: Path) -> None:
+    ncu_csv(path, KERNELS)
     assert run(command, path).code == 0
 
 
-def test_missing_permission_is_named_with_its_remedy(tmp_path: Path) -> None:
-    path = tmp_path / "ncu.csv"
-    path.write_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does\n")
-    with pytest.raises(CaptureError, match=r"ERR_NVGPUCTRPERM.*docs/capture.md"):
-        readers.read(path)
-
-
-def test_ncu_without_a_kernel_to_profile_is_not_told_to_write_csv(tmp_path: Path) -> None:
-    path = tmp_path / "ncu.csv"
-    path.write_text("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n")
-    with pytest.raises(CaptureError, match=r"profiled no kernel: .* \(--target-processes all\)$"):
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("==ERROR== ERR_NVGPUCTRPERM - The user does", r"ERR_NVGPUCTRPERM.*docs/capture.md"),
+        # to write CSV would not help
+        ("==WARNING== No kernels were profiled.", r"profiled no kernel: .*-processes all\)$"),
+    ],
+)
+def test_an_output_without_kernels_says_why(said: str, why: str, path: Path) -> None:
+    path.write_text(f"==PROF== Connected to process 1\n{said}\n")
+    with pytest.raises(CaptureError, match=why):
         readers.read(path)
 
 
@@ -215,10 +212,10 @@ def test_any_separator_of_groups_of_digits_is_read(separator: str) -> None:
     assert tables.Numbers([kernel]).read(kernel.metrics["a"]) == 1234567.25
 
 
-def test_a_number_followed_by_those_of_instances_is_read(tmp_path: Path) -> None:
+def test_a_number_followed_by_those_of_instances_is_read(path: Path) -> None:
     metrics = {name: f"{text} (7; 8)" for name, text in (
         ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
-    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
+    ncu_csv(path, [Profiled(metrics=metrics)])
     done = run("prof", "-q", "--csv", "-c", "dram,l2hit", path)
     assert done.stdout.split()[1] == '"1234","55.25"'
 

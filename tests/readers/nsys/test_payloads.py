@@ -17,8 +17,18 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>
 COMM, SIZE = "NCCL communicator ID", "Message size [bytes]"
 
 
-def _payload(communicator: object, size: object) -> str:
-    return json.dumps({COMM: communicator, SIZE: size})
+def _nccl(
+    payload: object = None,
+    at: tuple[int, int] = (90, 120),
+    name: str = "AllReduce",
+    *,
+    tid: int = 11,
+    domain: int = 1,
+    data: bytes | None = None,
+) -> Range:
+    """Write a range of NCCL; its payload is a text, or becomes one."""
+    text = payload if payload is None or isinstance(payload, str) else json.dumps(payload)
+    return Range(f"nccl{name}", at, tid=tid, domain=domain, payload=text, data=data)
 
 
 def _nsys(folder: Path, *ranges: Range, layout: Layout = Layout()) -> dict[str, Any] | None:  # noqa: B008 - frozen
@@ -32,37 +42,29 @@ def _nsys(folder: Path, *ranges: Range, layout: Layout = Layout()) -> dict[str, 
 
 
 SAID = {"name": "AllReduce", "group": "77", "dtype": "uint8", "in": 4096, "out": 4096}
-CALL = Range("ncclAllReduce", (90, 120), domain=1, payload=_payload(77, 4096))
-ALL_GATHER = Range("ncclAllGather", (90, 120), domain=1, payload=_payload(77, 4096))
-GROUPED = Range("ncclAllReduce", (80, 90), domain=1, payload=_payload("7,7", "4,096"))
+SENT = {COMM: 77, SIZE: 4096}
+CALL = _nccl(SENT)
+GROUPED = _nccl({COMM: "7,7", SIZE: "4,096"}, (80, 90))
 NSYS = {
     "launched inside the call": ([CALL], SAID),
-    "launched when its group ends": (
-        [GROUPED, Range("ncclGroupEnd", (95, 120), domain=1)], SAID),
+    "launched when its group ends": ([GROUPED, _nccl(None, (95, 120), "GroupEnd")], SAID),
     "a call that was over": ([GROUPED], None),
-    "a call of another thread": (
-        [Range("ncclAllReduce", (90, 120), tid=99, domain=1, payload=_payload(77, 1))], None),
-    "a group that ended before": (
-        [GROUPED, Range("ncclGroupEnd", (91, 95), domain=1)], None),
-    "no payloads": ([Range("ncclAllReduce", (90, 120), domain=1)], None),
-    "no JSON": (
-        [Range("ncclAllReduce", (90, 120), domain=1, payload="{NCCL communicator ID")], None),
-    "what is asked of a communicator": (
-        [CALL, Range("ncclCommCount", (96, 98), domain=1, payload=json.dumps({COMM: 77}))], SAID),
+    "a call of another thread": ([_nccl(SENT, tid=99)], None),
+    "a group that ended before": ([GROUPED, _nccl(None, (91, 95), "GroupEnd")], None),
+    "no payloads": ([_nccl()], None),
+    "no JSON": ([_nccl("{NCCL communicator ID")], None),
+    "what is asked of a communicator": ([CALL, _nccl({COMM: 77}, (96, 98), "CommCount")], SAID),
     "the first payloads, of sizes": (
-        [Range("ncclAllReduce", (90, 120), domain=1, payload=json.dumps({SIZE: 4096}))],
-        {key: SAID[key] for key in SAID if key != "group"}),
+        [_nccl({SIZE: 4096})], {key: SAID[key] for key in SAID if key != "group"}),
     "keys that nobody knows": (
-        [Range("ncclAllReduce", (90, 120), domain=1, payload=json.dumps(
-            {COMM: 77, SIZE: 4096, "Reduction operation": "Sum", "Root": None, "x": [1]}))], SAID),
-    "a list": ([Range("ncclAllReduce", (90, 120), domain=1, payload="[4096]")], None),
+        [_nccl({**SENT, "Reduction operation": "Sum", "Root": None, "x": [1]})], SAID),
+    "a list": ([_nccl([4096])], None),
     "how many ranks": (
-        [CALL, Range("ncclCommInitRank", (1, 9), tid=99, domain=1,
-                     payload=json.dumps({COMM: 77, "No. of ranks": 8, "Rank": 3}))],
+        [CALL, _nccl({COMM: 77, "No. of ranks": 8, "Rank": 3}, (1, 9), "CommInitRank", tid=99)],
         SAID | {"size": 8}),
-    "another domain's": (
-        [Range("ncclAllReduce", (90, 120), payload=_payload(77, 4096))], None),
-    "a part of the message": ([ALL_GATHER], {"name": "AllGather", "group": "77"}),
+    "another domain's": ([_nccl(SENT, domain=0)], None),
+    "a part of the message": (
+        [_nccl(SENT, name="AllGather")], {"name": "AllGather", "group": "77"}),
 }  # fmt: skip
 
 
@@ -94,25 +96,21 @@ def _bytes(schema: int, body: bytes, domain: int = 1, more: int = 0) -> bytes:
     return struct.pack("<QQQQ", domain, schema, len(body), 32 + len(body) + more) + body
 
 
-def _call(data: bytes) -> Range:
-    return Range("ncclAllReduce", (90, 120), domain=1, data=data)
-
-
 BODY = struct.pack("<QQQ", LARGE, 4096, 0)
 REDUCED = {**SAID, "group": str(LARGE)}
 BINARY = {
-    "a message": ([_call(_bytes(16777223, BODY))], REDUCED),
+    "a message": ([_nccl(data=_bytes(16777223, BODY))], REDUCED),
     "how many ranks": (
-        [_call(_bytes(16777223, BODY)),
-         Range("ncclCommInitRank", (1, 9), domain=1,
+        [_nccl(data=_bytes(16777223, BODY)),
+         _nccl(None, (1, 9), "CommInitRank",
                data=_bytes(16777218, struct.pack("<Qiiq", LARGE, 8, 3, 0)))],
         REDUCED | {"size": 8}),
-    "cut short": ([_call(_bytes(16777223, BODY)[:-1])], None),
-    "less than it says": ([_call(_bytes(16777223, BODY[:12]))], None),
-    "no header": ([_call(b"\0" * 31)], None),
-    "laid out otherwise": ([_call(_bytes(16777223, BODY, more=8))], None),
-    "an unknown schema": ([_call(_bytes(7, BODY))], None),
-    "an unknown domain": ([_call(_bytes(16777223, BODY, domain=2))], None),
+    "cut short": ([_nccl(data=_bytes(16777223, BODY)[:-1])], None),
+    "less than it says": ([_nccl(data=_bytes(16777223, BODY[:12]))], None),
+    "no header": ([_nccl(data=b"\0" * 31)], None),
+    "laid out otherwise": ([_nccl(data=_bytes(16777223, BODY, more=8))], None),
+    "an unknown schema": ([_nccl(data=_bytes(7, BODY))], None),
+    "an unknown domain": ([_nccl(data=_bytes(16777223, BODY, domain=2))], None),
 }  # fmt: skip
 
 

@@ -76,29 +76,22 @@ def test_a_truncated_file_has_its_complete_events(
     assert any("the trace is truncated" in w for w in capture.warnings)
 
 
-def _zipped(folder: Path, data: bytes) -> Path:
-    path = folder / "trace.json.gz"
-    path.write_bytes(data)
-    return path
-
-
 def test_a_truncated_gzip_file_has_what_it_still_holds(tmp_path: Path) -> None:
     packed = gzip.compress(text(EVENTS).encode())
-    capture = kineto.read(_zipped(tmp_path, packed[: len(packed) * 2 // 3]))
+    capture = read_text(tmp_path, packed[: len(packed) * 2 // 3])
     assert 1 < len(corrs(capture)) < 399
     assert any("the trace is truncated" in w for w in capture.warnings)
 
 
 def test_a_gzip_file_damaged_before_its_events_is_said_to_be_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(gzip.compress(text(EVENTS).encode())[:-8] + bytes(8))  # no checksum
+    packed = gzip.compress(text(EVENTS).encode())[:-8] + bytes(8)  # no checksum
     with pytest.raises(CaptureError, match="the gzip file is damaged"):
-        kineto.read(path)
+        read_text(tmp_path, packed)
 
 
 @pytest.mark.parametrize("behind", [b"garbage", bytes(512)])
 def test_what_follows_the_last_gzip_member_is_ignored(tmp_path: Path, behind: bytes) -> None:
-    capture = kineto.read(_zipped(tmp_path, gzip.compress(text(EVENTS).encode()) + behind))
+    capture = read_text(tmp_path, gzip.compress(text(EVENTS).encode()) + behind)
     assert corrs(capture) == ALL
     assert not any("truncated" in w for w in capture.warnings)
 
@@ -251,9 +244,8 @@ def test_a_trace_that_grows_while_it_is_read(
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No trace unzips to hundreds of times its size."""
     monkeypatch.setattr(stream, "_ANY_BYTES", 1 << 16)
-    path = _zipped(tmp_path, gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20)))
     with pytest.raises(CaptureError, match="more than 250 times"):
-        readers.read(path)
+        read_text(tmp_path, '{"traceEvents": [' + " " * (1 << 20), zipped=True)
 
 
 @pytest.mark.parametrize(
@@ -273,5 +265,5 @@ def test_events_before_an_endless_one_are_kept(
 
 def test_a_small_file_may_unzip_to_much(tmp_path: Path) -> None:
     """Equal events compress well."""
-    path = _zipped(tmp_path, gzip.compress(text([kernel(1, 10)] * 5000).encode()))
-    assert kineto.read(path).activities.num_rows == 5000
+    capture = read_text(tmp_path, text([kernel(1, 10)] * 5000), zipped=True)
+    assert capture.activities.num_rows == 5000
