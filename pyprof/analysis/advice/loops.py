@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.marker import Call, Tensor
-    from pyprof.prof.calls.attributed_call import AttributedCall
+    from pyprof.records.records import DictionaryColumn
 
 MIN_SHARE = 0.05
 """Minimum share of the time: every script spends less than this on such things."""
@@ -338,7 +338,7 @@ def repeated_constant(context: RuleContext) -> Advice | None:
     by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
     for index in np.flatnonzero(calls.is_maker).tolist():
         chain = _constant_calls(calls, index)
-        call = calls.call(index)
+        call = calls.call.at(index)
         if call is not None and (len(chain) > 1 or call.op not in _PLAIN):
             key = call, int(calls.line[index])
             by_key.setdefault(key, []).append(chain)
@@ -360,19 +360,14 @@ def repeated_constant(context: RuleContext) -> Advice | None:
 class _Calls(NamedTuple):
     """The forward op calls of each process, in the order of their first rows."""
 
-    context: RuleContext
-    rows: Int64Array
-    """The first row of each."""
+    call: DictionaryColumn
+    """Each call; None if its arguments are unknown."""
     of_row: Int64Array
     """The call of each row; MISSING for rows of no such call."""
     line: IntArray
     function: IntArray
     """Number of the stack around the function that makes the call; MISSING outside functions."""
     is_maker: Mask
-
-    def call(self, place: int) -> Call | None:
-        work: AttributedCall = self.context.table.costs.work.at(self.rows[place])
-        return work.call
 
 
 def _calls(context: RuleContext) -> _Calls:
@@ -387,20 +382,17 @@ def _calls(context: RuleContext) -> _Calls:
     first, number = combinations(table.named_call[rows])
     of_row = np.full(table.records.rows, MISSING, np.int64)
     of_row[rows] = number
+    rows = rows[first]
     makes = context.is_op(_MAKERS) & context.call_matches(lambda call: not call.tensors)
     trace = table.own_or_forward("trace")
-    stacks: dict[tuple[str, ...], int] = {}
-    function = [
-        stacks.setdefault(tuple(frames[:-1]), len(stacks)) if len(frames or ()) > 1 else MISSING
-        for frames in trace.values
-    ]
+    around = number_lists(trace.map(lambda frames: frames and frames[:-1]))
+    in_function = trace.matches(lambda frames: len(frames or ()) > 1)
     return _Calls(
-        context,
-        rows[first],
+        table.costs.work.take(rows).map(lambda work: work.call),
         of_row,
-        context.line.index[rows[first]],
-        np.array([*function, MISSING])[trace.index[rows[first]]],
-        makes[rows[first]],
+        context.line.index[rows],
+        np.where(in_function, around, MISSING)[rows],
+        makes[rows],
     )
 
 
@@ -412,8 +404,8 @@ def _constant_calls(calls: _Calls, place: int) -> list[int]:
     """
     chain: list[int] = []
     sizes: set[int] = set()
-    for after in range(place, min(place + _AFTERWARDS, len(calls.rows))):
-        call = calls.call(after)
+    for after in range(place, min(place + _AFTERWARDS, len(calls.call))):
+        call = calls.call.at(after)
         if call is None:
             break
         if calls.is_maker[after]:

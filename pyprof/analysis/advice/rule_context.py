@@ -226,10 +226,8 @@ class RuleContext:
     @cached_property
     def why(self) -> DictionaryColumn:
         """The column `why`, without its note on rows above their peak."""
-        why_texts = encode(COLUMNS["why"].dictionary_array(self.table))
-        return DictionaryColumn(
-            why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values]
-        )
+        texts = encode(COLUMNS["why"].dictionary_array(self.table))
+        return texts.map(lambda text: _ABOVE_PEAK.sub("", text))
 
     def reason_startswith(self, start: str) -> Mask:
         """Find rows whose `why` begins with this text."""
