@@ -115,24 +115,20 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     columns: dict[str, Any] = {
         "rows": np.ones(len(ns), np.int64),
         "ns": table.duration_ns,
-        "dram": _sum(dram),
-        "dram_ns": _sum(ns, dram),
         "least": _sum(least, dram),
         "dram_of_least": _sum(dram, least),
-        "energy": _sum(energy),
         "energy_step": _sum(energy * ((0.0 if step_ns is None else step_ns) / np.maximum(ns, 1))),
-        "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / counter_rates.peak_clock_hz(table)
     here = counter_rates.in_this_run(table, "clock_hz") & ~table.measured.source.is_in("ncu")
     share = np.where(here, share, math.nan)
-    clock_mhz = table.measured.values("clock_hz") / 1e6
-    columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
-                "clock_of_share": _sum(clock_mhz * ns, share)}  # fmt: skip
+    columns["clock_of_share"] = _sum(table.measured.values("clock_hz") / 1e6 * ns, share)
+    amounts = {"dram": dram, "energy": energy, "clock_share": share * ns}
     for name in _MEANS:
         column = COLUMNS[name].values(table).cast(pa.float64()).fill_null(math.nan)
-        values = column.to_numpy(zero_copy_only=False)
-        columns |= {name: _sum(values * ns), f"{name}_ns": _sum(ns, values)}
+        amounts[name] = column.to_numpy(zero_copy_only=False) * ns
+    for name, amount in amounts.items():
+        columns |= {name: _sum(amount), f"{name}_ns": _sum(ns, amount)}
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
     keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
     data = pa.table({**keys, **columns}).filter(pa.array(chosen))
