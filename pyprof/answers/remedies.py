@@ -38,7 +38,6 @@ _RULES = (
 )  # fmt: skip
 _IN_FULL = {"give --with config.json": _MODEL_CONFIG}
 """The full form of reasons that are short because a column repeats them in many rows."""
-_COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
 _ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
 
 
@@ -50,7 +49,7 @@ def explained(reason: str) -> tuple[str, str]:
     """Return a reason with what would make the cost known in the next capture."""
     if (said := _SAID.search(reason)) is not None:
         return reason[: said.start()], _IN_FULL.get(said[1], said[1])
-    return reason, next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)
+    return reason, next((text for pattern, text in _RULES if re.search(pattern, reason)), _ELSE)
 
 
 def around_each_step(library: str | None) -> str:
