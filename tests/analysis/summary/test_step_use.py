@@ -73,23 +73,22 @@ def test_a_gpu_that_ends_early_idles_until_its_process_ends(chosen: str | None) 
     assert use.busy_ns + sum(use.idle_by_cause_ns.values()) == pytest.approx(use.span_ns)
 
 
-def test_without_a_reference_step_gains_are_shares_of_the_whole() -> None:
-    (changed,) = gains_of(step_use(_sums(steps=0)), [GAIN])
-    assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
-
-
-def test_gains_are_shares_of_the_reference_step() -> None:
-    """Not of all the time between its first and its last occurrence, which also holds pauses."""
-    use = known(step_use(_sums()))
-    once = replace(GAIN, gain_step_ns=None, once=True)
-    assert gains_of(use, [GAIN, once]) == (replace(GAIN, gain_share=10 / use.span_ns), once)
-
-
-def test_a_gain_beyond_the_mean_is_a_share_of_its_rank() -> None:
-    """Ranks may take different times: it cannot be all of a shorter mean step."""
-    use = known(step_use(_sums()))
-    larger = replace(GAIN, gain_step_ns=3 * use.span_ns, gain_share=0.6)
-    assert gains_of(use, [larger]) == (larger,)
+@pytest.mark.parametrize(
+    ("steps", "gain", "step_ns", "share"),
+    [
+        (8, GAIN, 10.0, 0.1),
+        (8, replace(GAIN, gain_step_ns=None, once=True), None, 0.9),
+        (8, replace(GAIN, gain_step_ns=300.0, gain_share=0.6), 300.0, 0.6),
+        (0, GAIN, None, 0.25),
+    ],
+    ids=["of a mean step", "once, of all", "of a rank that takes longer", "without steps"],
+)
+def test_gains_are_shares_of_what_is_judged(
+    steps: int, gain: Suggestion, step_ns: float | None, share: float
+) -> None:
+    """Not of all time from a step's first occurrence to its last, which also holds pauses."""
+    (judged,) = gains_of(step_use(_sums(steps=steps)), [gain])
+    assert judged == replace(gain, gain_step_ns=step_ns, gain_share=share)
 
 
 DEVICE = DeviceUse(

@@ -33,16 +33,14 @@ def _marks(*texts: str) -> list[Range]:
     return [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
 
 
-def _calls(
-    count: int, *more: Range, busy_us: int = 50, unknown: int = 0, name: str = SGEMM_A100
-) -> schema.Capture:
+def _calls(count: int, *more: Range, unknown: int = 0, name: str = SGEMM_A100) -> schema.Capture:
     """Write products, 100 us after each other, the last of them without an op."""
-    return capture(_work(count, busy_us, name), ranges=[*more, *_products(count - unknown)])
+    return capture(_work(count, name), ranges=[*more, *_products(count - unknown)])
 
 
-def _work(count: int, busy_us: int = 50, name: str = SGEMM_A100) -> list[Work]:
+def _work(count: int, name: str = SGEMM_A100) -> list[Work]:
     return [
-        Work((at + 20 * US, at + (20 + busy_us) * US), (at + 10 * US, at + 12 * US), name)
+        Work((at + 20 * US, at + 70 * US), (at + 10 * US, at + 12 * US), name)
         for at in range(0, 100 * count * US, 100 * US)
     ]
 
