@@ -92,7 +92,6 @@ def _tensor(*shape: int, dtype: str = "float32") -> Tensor:
 
 BIG = (_tensor(4096, 4096), _tensor(4096, 4096))
 HALF = (_tensor(4096, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
-ROW = _tensor(1 << 22)
 
 
 def _matmul(name: str, tensors: tuple[Tensor, ...], length: int) -> Story:
@@ -191,6 +190,18 @@ def _backward(name: str, *inner: Range) -> Story:
     return Story([work], [Range(node, (US, 90 * US)), Range(inside, (2 * US, 80 * US)), *inner])
 
 
+def _on_host(at: tuple[int, int], name: str = "aten::x") -> Work:
+    return Work(at, at, name, schema.CPU, grid=None)
+
+
+def _nested(around: tuple[int, int], *texts: str) -> list[Range]:
+    """Put ranges around some time, each inside the one before."""
+    return [
+        Range(text, (around[0] - 20 + depth, around[1] + 20 - depth))
+        for depth, text in enumerate(texts)
+    ]
+
+
 def _reentrantly_checkpointed(steps: int) -> Story:
     """Run two products in nodes of reentrant checkpoints, and then go back over them."""
     work: list[Work] = []
@@ -198,14 +209,8 @@ def _reentrantly_checkpointed(steps: int) -> Story:
 
     def run(begin: int, *texts: str) -> None:
         bounds = (begin * US, (begin + 9) * US)
-        work.append(Work(bounds, bounds, "aten::x", schema.CPU, grid=None))
-        surround(begin, 9, *texts)
-
-    def surround(begin: int, length: int, *texts: str) -> None:
-        ranges.extend(
-            Range(text, (begin * US - 20 + depth, (begin + length) * US + 20 - depth))
-            for depth, text in enumerate(texts)
-        )
+        work.append(_on_host(bounds))
+        ranges.extend(_nested(bounds, *texts))
 
     def node(name: str, seq: int) -> list[str]:
         return [encode_seq(f"{engine}{name}Backward", seq=seq) for engine in (ENGINE, "")]
@@ -216,7 +221,8 @@ def _reentrantly_checkpointed(steps: int) -> Story:
         for call in (0, 1):
             run(now + 10 * call, encode_seq("CheckpointFunction", seq=seq + call), *product)
         for call, begin in ((1, now + 30), (0, now + 60)):
-            surround(begin - 1, 24, *node("CheckpointFunction", seq + call))
+            around = ((begin - 1) * US, (begin + 23) * US)
+            ranges += _nested(around, *node("CheckpointFunction", seq + call))
             run(begin, encode_seq("aten::linear", seq=seq + 3 - call))
             run(begin + 10, *node("Addmm", seq + 3 - call))
     return Story(work, ranges)
@@ -250,18 +256,18 @@ def _waves(
     return Story([work], _called("matmul", work, *tensors))
 
 
-def _moved(times: float, tensors: tuple[Tensor, ...] = (ROW, ROW)) -> Story:
+def _moved(times: float) -> Story:
     """Add two vectors, with a multiple of the least traffic by counters."""
     counters = f'{{"source":"ncu","dram_bytes":{times * 3 * 4 * (1 << 22)}}}'
     work = replace(_busy(60, ADD, begin=10), counters=counters)
-    return Story([work], _called("add", work, *tensors))
+    return Story([work], _called("add", work, *[_tensor(1 << 22)] * 2))
 
 
-def _sized(*grids: int, name: str = "kernel_of_mine") -> Story:
+def _sized(*grids: int) -> Story:
     """Run a kernel over ever larger tensors, with these grids."""
     work, ranges = [], []
     for place, grid in enumerate(grids):
-        work.append(_busy(name=name, begin=150 * place, grid=grid))
+        work.append(_busy(name="kernel_of_mine", begin=150 * place, grid=grid))
         ranges += _called("cumsum", work[-1], _tensor(1 << (16 + place)))
     return Story(work, ranges)
 
@@ -271,7 +277,7 @@ def _cpu(
 ) -> Story:
     """Run ops on the CPU, each of one row; `between` names a range from the first to the second."""
     bounds = [(begin * US, end * US) for begin, end in at_us]
-    work = [Work(at, at, f"aten::{name}", schema.CPU, grid=None) for at in bounds]
+    work = [_on_host(at, f"aten::{name}") for at in bounds]
     ranges = [
         each
         for begin, end in bounds
@@ -324,7 +330,6 @@ class Called:
     """Nodes that its own views make first."""
     layer: str = ""
     args: tuple[int, ...] = ()
-    backward_again: bool = True
     inside: tuple[str, ...] = ()
     """Lines of a library that its line calls."""
 
@@ -351,11 +356,8 @@ def _steps(
     def run(length: int, *texts: str) -> None:
         nonlocal now
         bounds = (now, now + length * US)
-        ranges.extend(
-            Range(each, (bounds[0] - 20 + depth, bounds[1] + 20 - depth))
-            for depth, each in enumerate(texts)
-        )
-        work.append(Work(bounds, bounds, "aten::x", schema.CPU, grid=None))
+        ranges.extend(_nested(bounds, *texts))
+        work.append(_on_host(bounds))
         now = bounds[1] + pause_ns
 
     for step in range(count):
@@ -369,7 +371,7 @@ def _steps(
                 seq += call.views
                 own.append(encode_seq("aten::mm", seq=seq))
             run(call.forward, *layer, line, said, *own)
-            if call.backward and (call.backward_again or not step):
+            if call.backward:
                 backward.append((call, seq))
             seq += call.node
         for call, number in reversed(backward):
@@ -422,28 +424,21 @@ def _checkpointed(nodes: int) -> Story:
     """Repeat a forward call in a backward node, then run each of its own backward nodes."""
     at = [(1000 + 20 * US * place, 1000 + 20 * US * place + 10 * US) for place in range(2 * nodes)]
     call, whole = (900, at[nodes - 1][1] + 100), (700, at[-1][1] + 300)
-    ranges = [
-        Range(encode_trace(["/src/net.py:6"]), (whole[0] - 1, whole[1] + 1)),
-        Range(encode_seq(f"{ENGINE}CheckpointFunctionBackward", seq=0), whole),
-        Range(encode_seq("CheckpointFunctionBackward", seq=0), (whole[0] + 1, whole[1] - 1)),
-        Range(encode_layer("net"), (call[0] - 2, call[1] + 2)),
-        Range(encode_trace(["/src/net.py:6"]), (call[0] - 1, call[1] + 1)),
-        Range(encode_op(Call("torch", "tanh", (SOME,))), call),
-    ]
+    node, line = "CheckpointFunctionBackward", encode_trace(["/src/net.py:6"])
+    called = encode_op(Call("torch", "tanh", (SOME,)))
+    ranges = _nested(whole, line, encode_seq(f"{ENGINE}{node}", seq=0), encode_seq(node, seq=0))
+    ranges += _nested(call, encode_layer("net"), line, called)
     for place, (begin, end) in enumerate(at):
         seq = 1 + min(place, 2 * nodes - 1 - place)
         names = ("aten::tanh",) if place < nodes else (f"{ENGINE}TanhBackward0", "TanhBackward0")
-        ranges += [
-            Range(encode_seq(name, seq=seq), (begin - 10 + depth, end + 10 - depth))
-            for depth, name in enumerate(names)
-        ]
-    return Story([Work(each, each, "aten::x", schema.CPU, grid=None) for each in at], ranges)
+        ranges += _nested((begin, end), *(encode_seq(name, seq=seq) for name in names))
+    return Story([*map(_on_host, at)], ranges)
 
 
 SHORT = [(at, at + 10) for at in range(0, 1000, 50)]
 DOUBLE = (_tensor(512, 512, dtype="float64"), _tensor(512, 512, dtype="float64"))
 DOUBLE_IMAGES = (_tensor(8, 3, 64, 64, dtype="float64"), _tensor(4, 3, 3, 3, dtype="float64"))
-FILLED = Work((101 * US, 1990 * US), (101 * US, 1990 * US), "aten::fill_", schema.CPU, grid=None)
+FILLED = _on_host((101 * US, 1990 * US), "aten::fill_")
 T4 = {"name": "Tesla T4", "cc_major": 7, "cc_minor": 5, "sm_count": 40}
 VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
 
@@ -578,9 +573,9 @@ def _replay(*api: Api) -> Story:
     return Story([first, late, after], api=story.api)
 
 
-def _while_busy(story: Story, until: int = 3000) -> Story:
+def _while_busy(story: Story) -> Story:
     """Run work on another stream all the time."""
-    return replace(story, work=[*story.work, Work((US, until * US), (0, 500), stream=9)])
+    return replace(story, work=[*story.work, Work((US, 3000 * US), (0, 500), stream=9)])
 
 
 VECTOR = (_tensor(1, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
@@ -796,8 +791,7 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "tensors of one size are joined, however often": [_grown(80, 0)],
         "each call is of another module, as in a dense block": [_grown(12, 64, layers=True)],
         "a small part of the time": [
-            Story([*_grown(12, 64).work, Work((10**7, 10**9), (10**7, 10**9), "aten::mm",
-                                              schema.CPU, grid=None)], _grown(12, 64).ranges)],
+            Story([*_grown(12, 64).work, _on_host((10**7, 10**9))], _grown(12, 64).ranges)],
     },
     "repeated_constant": {
         "its size differs from step to step": [
@@ -1546,10 +1540,10 @@ def test_idle_time_gains_no_more_than_the_busiest_gpu_idles() -> None:
     assert _advice(Story(work))["host_work"].gain_ns == 3 * 200 * US
 
 
-def _side_by_side(*work: Work, ms: int = 20) -> list[Work]:
-    """Run work at once, each on a stream of its own."""
+def _side_by_side(*work: Work) -> list[Work]:
+    """Run work at once for 20 ms, each on a stream of its own."""
     return [
-        replace(each, at=(10 * US, (10 + 1000 * ms) * US), call=(US, 2 * US), stream=stream)
+        replace(each, at=(10 * US, 20_010 * US), call=(US, 2 * US), stream=stream)
         for stream, each in enumerate(work)
     ]
 

@@ -101,8 +101,8 @@ def test_host_times_equal_key_averages_of_torch(run_ops: Any, tmp_path: Path) ->
 # --- what lies in what ------------------------------------------------------------------------
 
 
-def _source(*ranges: built.Range, work: tuple[built.Work, ...] = ()) -> Source:
-    captured = built.capture(work or (built.Work((900, 950), (901, 902)),), ranges=ranges)
+def _source(*ranges: built.Range) -> Source:
+    captured = built.capture([built.Work((900, 950), (901, 902))], ranges=ranges)
     return Source(Table(built.records(captured)), captured)
 
 

@@ -36,9 +36,9 @@ from tests.analysis.captures import (  # fmt: skip
 )
 
 
-def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
-    """Launch kernels of different names 10 us apart, with a pause before each iteration, in us."""
-    length = 10 * kernels + pause
+def _loop(periods: int, kernels: int = 5) -> list[Work]:
+    """Launch kernels of different names 10 us apart, and pause for 50 us after each iteration."""
+    length = 10 * kernels + 50
     begins = [(period * length + 10 * k) * US for period in range(periods) for k in range(kernels)]
     return [
         Work((at + 5 * US, at + 9 * US), (at, at + 2 * US), f"{GEMM}_{place % kernels}")
