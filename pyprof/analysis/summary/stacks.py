@@ -50,7 +50,10 @@ def stacks(table: Table) -> DictionaryColumn:
     number_of_stack: dict[Stack, int] = {}
     index = np.zeros(len(first), np.int64)
     for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
-        frames = [_source_line(line) for line in trace.at(row) or ()]
+        frames = []
+        for line in trace.at(row) or ():
+            place = file_and_line(line)  # None: a text of another form, a file without a line
+            frames.append(Frame(*place, "") if place else Frame(line, 0, ""))
         if op.at(row) is not None:
             frames.append(Frame(NO_FILE, 0, qualified(mod.at(row), op.at(row))))
         stack = (*frames, Frame(NO_FILE, 0, kernel.values[kernel.index[row]]))
@@ -64,9 +67,3 @@ StackSums = dict[Stack, RowTime]
 def sums(table: Table) -> StackSums:
     """Sum up the rows of each stack."""
     return time_by_value(stacks(table), table.duration_ns)
-
-
-def _source_line(text: str) -> Frame:
-    """Split `file.py:12`; a text of another form is a file without a line."""
-    file_and_number = file_and_line(text)
-    return Frame(*file_and_number, "") if file_and_number else Frame(text, 0, "")
