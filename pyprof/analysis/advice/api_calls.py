@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.advice.registry import GPU, TIMES, rule
 from pyprof.analysis.advice.rule_context import idle_for
 from pyprof.analysis.advice.transfers import TO_HOST
+from pyprof.analysis.time.cpu_idle import text_matches
 from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from pyprof.arrays import ints
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.texts import map_texts
 from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
@@ -134,10 +132,8 @@ def _mark_replayed(context: RuleContext) -> Mask:
 
 def starts_of_calls(capture: Capture, pattern: str) -> Int64Array:
     """Return when the API calls whose names match a pattern began."""
-    matches = partial(pc.match_substring_regex, pattern=pattern)
-    return ints(
-        capture.calls.filter(map_texts(capture.calls.column("name"), matches)).column("start")
-    )
+    named = capture.calls.filter(text_matches(capture.calls, "name", pattern))
+    return ints(named.column("start"))
 
 
 @rule(

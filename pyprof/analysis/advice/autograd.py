@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.analysis.advice.rule_context import RuleContext
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.marker import Call
 
 _MAX_OF_FORWARD = 0.4
@@ -184,27 +184,25 @@ def indexing_backward(context: RuleContext) -> Advice | None:
     gain_ns = context.most(rows, ns)
     if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
         return None
+    by_number |= context.is_op({"index"})  # traces lack the types of its indices
+    look_up_ns, by_number_ns = (
+        ns[kind[rows]].sum() for kind in (context.is_op(_LOOK_UPS), by_number)
+    )
+    if np.median(sites.repeats()[rows]) > 1:
+        action = _AT_ONCE
+    elif look_up_ns > ns.sum() / 2:
+        action = _SPARSE
+    elif by_number_ns > ns.sum() / 2:
+        action = f"{_LOOK_UP}; {_SPARSE}"
+    else:
+        action = _PART_FIRST
     return context.advice(
         "the backward pass of indexing fills a tensor of the size of the whole for each part",
-        _AT_ONCE
-        if np.median(sites.repeats()[rows]) > 1
-        else _choose_action(context, rows, ns, by_number),
+        action,
         rows,
         gain_ns,
         weight=ns,
     )
-
-
-def _choose_action(context: RuleContext, rows: Int64Array, ns: Floats, by_number: Mask) -> str:
-    """Return what to do instead, by the kind of index that takes most of the time."""
-
-    def mostly(kind: Mask) -> bool:
-        return bool(ns[kind[rows]].sum() > ns.sum() / 2)
-
-    if mostly(context.is_op(_LOOK_UPS)):
-        return _SPARSE
-    by_rows = by_number | context.is_op({"index"})  # traces lack the types of its indices
-    return f"{_LOOK_UP}; {_SPARSE}" if mostly(by_rows) else _PART_FIRST
 
 
 _LOOK_UPS = frozenset({"embedding", "embedding_bag", "index_select"})

@@ -123,7 +123,9 @@ _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|bat
 
 def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
     """Return starts and ends, by name, of the ranges whose names suggest data loading."""
-    ranges = capture.ranges.filter(map_texts(capture.ranges.column("text"), _names_loading))
+    named, compiles = (text_matches(capture.ranges, "text", each) for each in (_LOADING, COMPILING))
+    # AOTAutogradCache.inductor_load_data: compile_id=0/0 is of the compiler
+    ranges = capture.ranges.filter(pc.and_not(named, compiles))
     # not a stack or an op in a file of such a name
     ranges = ranges.filter(pa.array(of_kinds(ranges, _NAMES)))
     text = ranges.column("text").unify_dictionaries().combine_chunks()
@@ -135,9 +137,9 @@ def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]
     }
 
 
-def _names_loading(text: pa.Array) -> pa.Array:
-    named, compiles = (pc.match_substring_regex(text, each) for each in (_LOADING, COMPILING))
-    return pc.and_not(named, compiles)  # as AOTAutogradCache.inductor_load_data: compile_id=0/0
+def text_matches(table: pa.Table, column: str, pattern: str) -> pa.ChunkedArray:
+    """Whether each row's text in a column contains a match of a pattern."""
+    return map_texts(table.column(column), partial(pc.match_substring_regex, pattern=pattern))
 
 
 COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
@@ -146,8 +148,7 @@ COMPILING = r"\(dynamo_timed\)$|_data: .*\bcompile_id="
 
 def ranges_named(capture: Capture, pattern: str) -> tuple[Int64Array, Int64Array]:
     """Return starts and ends of the ranges whose texts match a pattern."""
-    is_named = partial(pc.match_substring_regex, pattern=pattern)
-    ranges = capture.ranges.filter(map_texts(capture.ranges.column("text"), is_named))
+    ranges = capture.ranges.filter(text_matches(capture.ranges, "text", pattern))
     return ints(ranges.column("start")), ints(ranges.column("end"))
 
 
@@ -157,9 +158,8 @@ _COMPILATION = r"(?:\bcompile_id=|^Torch-Compiled Region: )(?:!\d+/)?\d+/"
 
 def compiles_again(capture: Capture) -> bool | None:
     """Whether torch.compile compiled some code a second time; None if no range has its number."""
-    text = capture.ranges.column("text")
     numbered, again = (
-        pc.any(map_texts(text, partial(pc.match_substring_regex, pattern=pattern))).as_py()
+        pc.any(text_matches(capture.ranges, "text", pattern)).as_py()
         for pattern in (_COMPILATION, f"{_COMPILATION}[1-9]")
     )
     return bool(again) if numbered else None
