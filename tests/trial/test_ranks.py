@@ -1,5 +1,6 @@
 """Ranks of one job that run the same trial."""
 
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -10,19 +11,13 @@ from pyprof.trial.ranks import Ranks, merge_results
 from pyprof.trial.run_files import RunResult
 
 
-def test_a_step_of_a_job_takes_as_long_as_that_of_its_slowest_rank() -> None:
+def test_a_job_takes_as_long_as_its_slowest_rank_and_fails_with_any() -> None:
     a = RunResult(step_ns=[1, 5], compiling=[False, True], losses=[1.0], peak_memory_bytes=7)
-    b = RunResult(step_ns=[2, 4], compiling=[False, False], losses=[9.0], peak_memory_bytes=8)
-    merged = merge_results([a, b])
-    assert (merged.step_ns, merged.compiling) == ([2, 5], [False, True])
-    assert (merged.losses, merged.peak_memory_bytes) == ([1.0], 8)
-
-
-def test_a_job_fails_or_refuses_with_any_of_its_ranks() -> None:
-    fails = RunResult(code=1, error="no", refused={"bf16": "already"}, notes=["x"])
-    merged = merge_results([RunResult(), fails])
-    assert (merged.code, merged.error, merged.refused) == (1, "no", {"bf16": "already"})
-    assert merged.notes == ["x"]
+    b = RunResult(step_ns=[2, 4], compiling=[False, False], losses=[9.0], peak_memory_bytes=8,
+                  code=1, error="no", refused={"bf16": "already"}, notes=["x"])  # fmt: skip
+    assert merge_results([a, b]) == replace(
+        b, step_ns=[2, 5], compiling=[False, True], losses=[1.0]
+    )
 
 
 def test_ranks_agree_on_a_port_and_on_the_result(tmp_path: Path) -> None:

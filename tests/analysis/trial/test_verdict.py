@@ -25,6 +25,7 @@ def _tried(factor: float = 1, **of_change: object) -> list[TrialRun]:
     """Run a change in turn with the baseline; its runs' results have these values."""
     tried = in_turn([STEPS] * 3, [_scaled(factor)] * 4)
     for run in tried:
+        run.result.losses, run.result.peak_memory_bytes = [1.0, 0.9], 200
         for name, value in of_change.items() if run.variant == CHANGE else ():
             setattr(run.result, name, value)
     return tried
@@ -48,66 +49,48 @@ def test_a_busy_machine_is_reported() -> None:
     assert baseline(in_turn(busy, [STEPS] * 4)).busy
 
 
-def test_a_refusal_and_a_failure_have_no_times() -> None:
-    refused = [made(CHANGE, 2, RunResult(refused={"threads=1": "one already"}))]
-    failed = [made(CHANGE, 2, RunResult(code=1, error="RuntimeError: no"))]
-    for extra, verdict, why in (
-        (refused, "refused", "one already"),
-        (failed, "failed", "RuntimeError: no"),
-    ):
-        found = judge([*runs((BASELINE, STEPS)), *extra], CHANGE)
-        assert (found.verdict, found.why, found.time_ratio) == (verdict, why, None)
+_BASELINE = runs((BASELINE, STEPS))
+PREVENTED: dict[str, tuple[list[TrialRun], str, str]] = {
+    "refused": ([*_BASELINE, made(CHANGE, 2, RunResult(refused={"threads=1": "one already"}))],
+                "refused", "one already"),
+    "failed": ([*_BASELINE, made(CHANGE, 2, RunResult(code=1, error="RuntimeError: no"))],
+               "failed", "RuntimeError: no"),
+    "all of its steps compile": (
+        _tried(900, compiling=[True] * len(STEPS)), "failed",
+        "each of 18 steps compiled something; let the script do more (--steps)"),
+    "its steps end differently, as if a GradScaler skips all steps of the optimizer": (
+        _tried(step_ns=[], steps_of="", compiling=[], wall_ns=1), "failed",
+        "steps end with nothing that was seen"),
+    "a single run, as in an interrupted trial": (
+        runs((BASELINE, STEPS), (CHANGE, _scaled(0.5))), "failed", "it was not run twice"),
+    "faster, with a loss that is nan": (
+        _tried(0.5, losses=[1.0, math.nan]), "failed",
+        "the loss of backward pass 2 is not finite"),
+}  # fmt: skip
 
 
-def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
-    tried = in_turn([[10.0, 10, 10]] * 3, [[9000.0, 8000, 7000]] * 4)
-    for run in tried:
-        run.result.compiling = [run.variant == CHANGE] * 3
+@pytest.mark.parametrize(("tried", "verdict", "why"), PREVENTED.values(), ids=PREVENTED)
+def test_a_change_that_was_prevented_has_no_times(
+    tried: list[TrialRun], verdict: str, why: str
+) -> None:
     found = judge(tried, CHANGE)
-    why = "each of 3 steps compiled something; let the script do more (--steps)"
-    assert (found.verdict, found.why, found.time_ratio) == ("failed", why, None)
-
-
-def test_steps_that_end_differently_are_not_compared() -> None:
-    """Such as if a GradScaler skips all steps of the optimizer."""
-    found = judge(_tried(step_ns=[], steps_of="", compiling=[], wall_ns=1), CHANGE)
-    assert (found.verdict, found.time_ratio) == ("failed", None)
-    assert found.why.startswith("steps end with nothing that was seen")
+    assert (found.verdict, found.time_ratio) == (verdict, None)
+    assert found.why.startswith(why)
 
 
 def test_an_optimizer_of_another_class_ends_steps_as_well() -> None:
     assert judge(_tried(0.5, steps_of="optimizer 2 of AdamW"), CHANGE).verdict == "faster"
 
 
-def test_one_run_decides_nothing() -> None:
-    """Such as in an interrupted trial."""
-    found = judge(runs((BASELINE, STEPS), (CHANGE, _scaled(0.5))), CHANGE)
-    assert (found.verdict, found.why) == ("failed", "it was not run twice")
-
-
-def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
-    tried = _tried(0.5)
-    for run in tried:
-        run.result.losses = [1.0, math.nan if run.variant == CHANGE else 0.9]
-    found = judge(tried, CHANGE)
-    assert found.verdict == "failed"
-    assert found.why == "the loss of backward pass 2 is not finite"
-
-
 def test_losses_of_a_run_with_equal_random_numbers_take_precedence() -> None:
-    tried = _tried()
-    for run in tried:
-        run.result.losses = [1.0, 0.8 if run.variant == CHANGE else 0.9]
+    tried = _tried(losses=[1.0, 0.8])
     assert judge(tried, CHANGE).loss.within_noise is False
     checked = RunResult(step_ns=[1e6] * 9, losses=[1.0, 0.9])
     assert judge([*tried, made(CHANGE, 8, checked, "losses")], CHANGE).loss.within_noise
 
 
 def test_peak_memory_is_a_ratio_of_medians() -> None:
-    tried = _tried()
-    for run in tried:
-        run.result.peak_memory_bytes = 300 if run.variant == CHANGE else 200
-    assert judge(tried, CHANGE).peak_memory_ratio == 1.5
+    assert judge(_tried(peak_memory_bytes=300), CHANGE).peak_memory_ratio == 1.5
 
 
 def test_baseline_says_what_was_timed() -> None:

@@ -62,20 +62,28 @@ def test_steps_that_a_scaler_skips_are_noted(monkeypatch: pytest.MonkeyPatch) ->
     assert note.endswith("its scale fell from 8 to 4")
 
 
+_AUTOCAST, _NO_SCALER = "the script has autocast already", "the script has no GradScaler"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "setup",
+    ("change", "setup", "why"),
     [
-        "torch.autocast('cpu', torch.bfloat16).__enter__()",
-        "nn.Sequential.forward = torch.autocast('cpu', torch.bfloat16)(nn.Sequential.forward)",
-        INSIDE,
+        ("bf16", "torch.autocast('cpu', torch.bfloat16).__enter__()", _AUTOCAST),
+        ("bf16", "S = nn.Sequential\nS.forward = torch.autocast('cpu', torch.bfloat16)(S.forward)",
+         _AUTOCAST),
+        ("bf16", INSIDE, _AUTOCAST),
+        ("fp16", "", _NO_SCALER),
+        ("fp16", "torch.amp.GradScaler('cpu', enabled=False)", _NO_SCALER),
     ],
-    ids=["around", "decorator", "inside of the module"],
-)
-def test_a_script_with_autocast_is_refused(tmp_path: Path, setup: str) -> None:
-    """As in Hugging Face's Trainer with bf16=True."""
-    done = run_child(training(tmp_path / "a.py", setup=setup), "bf16")
-    assert done.refused == {"bf16": "the script has autocast already"}
+    ids=["around", "decorator", "inside of the module", "no scaler", "a disabled scaler"],
+)  # fmt: skip
+def test_a_script_with_autocast_or_without_a_scaler_is_refused(
+    tmp_path: Path, change: str, setup: str, why: str
+) -> None:
+    """Autocast as in Hugging Face's Trainer with bf16=True."""
+    (said,) = run_child(training(tmp_path / "a.py", setup=setup), change).refused.values()
+    assert said.startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -92,15 +100,6 @@ def test_weights_that_autocast_leaves_are_not_called_tried(
     why = f"autocast leaves weights of torch.{name} as they are"
     assert why_no_effect
     assert why_no_effect() == (why if left else None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "setup", ["", "torch.amp.GradScaler('cpu', enabled=False)"], ids=["none", "disabled"]
-)
-def test_fp16_without_a_scaler_is_refused(tmp_path: Path, setup: str) -> None:
-    (why,) = run_child(training(tmp_path / "a.py", setup=setup), "fp16").refused.values()
-    assert why.startswith("the script has no GradScaler")
 
 
 _SCALED = """

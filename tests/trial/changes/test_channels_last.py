@@ -31,34 +31,25 @@ nn.Linear = Both
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(3)
 # An optimizer's state is from the first step, before the loop; its kernel would mix up elements.
 @pytest.mark.parametrize(
-    ("kernel", "optimizer", "rounding"),
-    [("1", "SGD(model.parameters(), 0.1)", 1e-4),
-     ("3, padding=1", "Adam(model.parameters(), 0.1, fused=True)", 1e-3)],
-    ids=["plain", "with a fused optimizer"],
+    ("setup", "optimizer", "rounding"),
+    [(CONVOLUTION.replace("o, 1", "o, 3, padding=1"),
+      "Adam(model.parameters(), 0.1, fused=True)", 1e-3),
+     (CONVOLUTION, "SGD(model.parameters(), 0.1)", 1e-4),
+     (BOTH + IMAGES, "SGD(model.parameters(), 0.1)", 1e-4),
+     (CONVOLUTION.replace("Conv2d", "ConvTranspose2d"), "SGD(model.parameters(), 0.1)", 1e-4)],
+    ids=["with a fused optimizer", "plain", "images and volumes", "transposed"],
 )  # fmt: skip
 def test_convolutions_are_converted_with_equal_losses(
-    tmp_path: Path, kernel: str, optimizer: str, rounding: float
+    tmp_path: Path, setup: str, optimizer: str, rounding: float
 ) -> None:
-    setup = CONVOLUTION.replace("nn.Conv2d(i, o, 1)", f"nn.Conv2d(i, o, {kernel})")
+    """Each to the format of its own dimensions."""
     script = training(tmp_path / "a.py", setup=setup, optimizer=optimizer)
     done = run_child(script, "channels-last")
-    assert (done.code, done.no_effect) == (0, {})
+    assert (done.code, done.error, done.no_effect) == (0, "", {})
     assert done.losses == pytest.approx(run_child(script).losses, rel=rounding)
-
-
-def test_images_and_volumes_are_each_converted_to_their_own_format(tmp_path: Path) -> None:
-    done = run_child(training(tmp_path / "a.py", setup=BOTH + IMAGES), "channels-last")
-    assert (done.code, done.error, done.no_effect) == (0, "", {})
-
-
-def test_transposed_convolutions_are_converted(tmp_path: Path) -> None:
-    """As by `model.to`, which the change's code calls."""
-    setup = CONVOLUTION.replace("Conv2d", "ConvTranspose2d")
-    done = run_child(training(tmp_path / "a.py", setup=setup), "channels-last")
-    assert (done.code, done.error, done.no_effect) == (0, "", {})
 
 
 def test_a_network_without_convolutions_is_refused(tmp_path: Path) -> None:

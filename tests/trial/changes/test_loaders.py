@@ -23,40 +23,34 @@ assert loader.num_workers == {workers}
 """
 
 
-def _script(path: Path, base: str = "Dataset", more: str = "", workers: int = 0) -> Path:
-    return training(path, setup=LOADER.format(base=base, more=more, workers=workers))
+def _setup(base: str = "Dataset", more: str = "", workers: int = 0) -> str:
+    return LOADER.format(base=base, more=more, workers=workers)
 
 
 @pytest.mark.long
 def test_workers_load_each_item_once(tmp_path: Path) -> None:
-    script = _script(tmp_path / "a.py", workers=2)
+    script = training(tmp_path / "a.py", setup=_setup(workers=2))
     done = run_child(script, "workers=2", torch_is_imported=False)
     assert (done.code, done.no_effect) == (0, {}), done.error
 
 
 @pytest.mark.slow
-def test_an_iterable_dataset_that_does_not_shard_is_refused(tmp_path: Path) -> None:
-    (why,) = run_child(_script(tmp_path / "a.py", "IterableDataset"), "workers=2").refused.values()
-    assert why.startswith("each worker would load all of Numbers")
-
-
-@pytest.mark.slow
-def test_a_loader_with_workers_keeps_them(tmp_path: Path) -> None:
-    script = _script(tmp_path / "a.py", more=", num_workers=1", workers=1)
-    why = "the script's DataLoaders have workers already"
-    assert run_child(script, "workers=2").no_effect == {"workers=2": why}
-
-
-@pytest.mark.slow
-def test_prefetching_needs_workers(tmp_path: Path) -> None:
-    why = "no DataLoader has workers; try workers first"
-    assert run_child(_script(tmp_path / "a.py"), "prefetch=3").no_effect == {"prefetch=3": why}
-
-
-@pytest.mark.slow
-def test_a_script_without_loaders_is_refused(tmp_path: Path) -> None:
-    done = run_child(training(tmp_path / "a.py"), "workers=2")
-    assert done.no_effect == {"workers=2": "no DataLoader was made"}
+@pytest.mark.parametrize(
+    ("change", "setup", "why"),
+    [
+        ("workers=2", _setup("IterableDataset"), "each worker would load all of Numbers"),
+        ("workers=2", _setup(more=", num_workers=1", workers=1),
+         "the script's DataLoaders have workers already"),
+        ("prefetch=3", _setup(), "no DataLoader has workers; try workers first"),
+        ("workers=2", "", "no DataLoader was made"),
+    ],
+    ids=["not sharded", "workers already", "prefetching without workers", "no loader"],
+)  # fmt: skip
+def test_loaders_that_do_not_change_say_why(
+    tmp_path: Path, change: str, setup: str, why: str
+) -> None:
+    done = run_child(training(tmp_path / "a.py", setup=setup), change)
+    assert {**done.no_effect, **done.refused}[change].startswith(why)
 
 
 def test_the_script_may_choose_later_how_processes_start(monkeypatch: pytest.MonkeyPatch) -> None:

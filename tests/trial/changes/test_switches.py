@@ -74,14 +74,8 @@ def test_threads_are_set_for_the_script(tmp_path: Path, count: int, device: str)
 
 
 @pytest.mark.slow
-def test_threads_that_the_script_sets_take_precedence(tmp_path: Path) -> None:
+def test_threads_that_the_script_sets_or_has_take_precedence(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py", setup="torch.set_num_threads(3)")
-    assert run_child(script, "threads=2").no_effect == {
-        "threads=2": "the script sets 3 threads itself"
-    }
-
-
-@pytest.mark.slow
-def test_the_number_of_threads_in_use_is_refused(tmp_path: Path) -> None:
-    done = run_child(training(tmp_path / "a.py"), "threads=1")
-    assert done.refused == {"threads=1": "torch uses 1 threads already"}
+    found = run_child(script, "threads=2").no_effect
+    assert found == {"threads=2": "the script sets 3 threads itself"}
+    assert run_child(script, "threads=1").refused == {"threads=1": "torch uses 1 threads already"}
