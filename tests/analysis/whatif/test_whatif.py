@@ -46,12 +46,13 @@ def test_an_unknown_change_is_an_error() -> None:
 
 
 def test_changes_with_a_value_are_predicted_on_request() -> None:
-    """Another GPU comes last in a combination."""
+    """Another GPU comes last in a combination, which a single change does not have."""
     asked = ["--gpu H100", "--fuse pointwise"]
     predicted, refused = predictions(context(*chain(3)).table, asked)
     assert predicted[-1].change == "--fuse pointwise --gpu H100"
-    assert len(predicted) == 3
-    assert not refused
+    assert (len(predicted), refused) == (3, ())
+    (alone,) = predictions(context(*chain(3)).table, asked[:1])[0]
+    assert alone.change == "--gpu H100"
 
 
 def test_changes_in_any_order_and_asked_for_twice_are_combined_alike() -> None:
@@ -63,9 +64,3 @@ def test_changes_in_any_order_and_asked_for_twice_are_combined_alike() -> None:
         for predicted, _ in [predictions(case.table, order)]
     }
     assert len(combined) == 1
-
-
-def test_a_single_change_has_no_combination() -> None:
-    case = story(*attention(64, 1024, 1024))
-    predicted, _ = predictions(case.table, ["--fuse attention"])
-    assert [each.change for each in predicted] == ["--fuse attention"]
