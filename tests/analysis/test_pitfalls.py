@@ -45,14 +45,12 @@ def unnested() -> schema.Capture:
     return replace(net, ranges=net.ranges.set_column(place, "style", style))
 
 
-def test_a_capture_without_pitfalls_has_none() -> None:
+def test_a_capture_without_pitfalls_has_only_the_warnings_of_the_reader() -> None:
+    """That ranges are missing is said once."""
     assert pitfalls.find_pitfalls(capture(kernels(30))) == []
     assert pitfalls.find_pitfalls(capture(kernels(5, call=200))) == []
-
-
-def test_warnings_of_the_reader_come_first() -> None:
-    found = pitfalls.find_pitfalls(capture(kernels(3), warnings=("lost records",)))
-    assert found == ["lost records"]
+    warned = capture(kernels(2), texts=(), warnings=("lost records", "no NVTX ranges"))
+    assert pitfalls.find_pitfalls(warned) == ["lost records", "no NVTX ranges"]
 
 
 COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
@@ -102,11 +100,6 @@ def test_a_card_without_a_count_of_multiprocessors_may_have_peaks(
     devices = schema.table(schema.DEVICES, {"device": [0], "name": [name]})
     found = pitfalls.find_pitfalls(replace(net, devices=devices))
     assert found == ([] if known else ["the peaks of device 0 are unknown: eff needs --gpu NAME"])
-
-
-def test_missing_ranges_are_reported_once() -> None:
-    net = capture(kernels(2), texts=(), warnings=("no NVTX ranges",))
-    assert pitfalls.find_pitfalls(net) == ["no NVTX ranges"]
 
 
 def test_a_file_with_the_environment_says_so(tmp_path: Path) -> None:

@@ -27,16 +27,14 @@ def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
     assert chain.tolist() == [0, 0, 1, 1]
 
 
-def test_a_draw_from_a_whole_row_is_fused_with_nothing() -> None:
-    """Unlike the random numbers of a dropout."""
-    dropout = "void at::native::<unnamed>::fused_dropout_kernel_vec<float, float, 1, 4>()"
-    case = _case(ADD, "aten::multinomial", _SOFTMAX, dropout)
-    assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
-
-
-@pytest.mark.parametrize("name", ["aten::_fft_r2c", "aten::cumsum", "aten::quantize_per_tensor"])
+@pytest.mark.parametrize(
+    "name",
+    ["aten::_fft_r2c", "aten::cumsum", "aten::quantize_per_tensor", "aten::multinomial"],
+)
 def test_what_compilers_leave_to_libraries_ends_a_chain(name: str) -> None:
-    case = _case(ADD, name, ADD, _SOFTMAX)
+    """As a draw from a whole row, unlike the random numbers of a dropout."""
+    dropout = "void at::native::<unnamed>::fused_dropout_kernel_vec<float, float, 1, 4>()"
+    case = _case(ADD, name, _SOFTMAX, dropout)
     assert pointwise_chains(case, case.chosen)[0].tolist() == [2, 3]
 
 
@@ -74,21 +72,19 @@ def test_a_chain_ends_with_its_step() -> None:
 
 
 def test_bytes_between_two_kernels_are_moved_no_more() -> None:
-    """Two that move 30 MB each move 30 as one; one of 3 and one of 30 move 30."""
-    moved, chain = np.array([30e6, 30e6, 3e6, 30e6]), np.array([0, 0, 1, 1])
-    fused = chain_ns(np.full(4, 1e6), moved, chain, np.full(4, 1e12))
-    assert fused == pytest.approx([30e6 / 0.75e12 * 1e9] * 2)
+    """Two that move 30 MB each move 30 as one; one of 3 and one of 30 move 30.
+
+    No kernel takes less than its overhead.
+    """
+    moved, chain = np.array([30e6, 30e6, 3e6, 30e6, 1e3, 1e3]), np.array([0, 0, 1, 1, 2, 2])
+    fused = chain_ns(np.full(6, 1e6), moved, chain, np.full(6, 1e12))
+    assert fused == pytest.approx([*[30e6 / 0.75e12 * 1e9] * 2, 2500])
 
 
 def test_without_bytes_or_bandwidth_a_chain_takes_as_long_as_its_longest() -> None:
     ns, unknown = np.array([4e3, 9e3]), np.full(2, np.nan)
     for moved, bandwidth in ((unknown, np.full(2, 1e12)), (np.full(2, 1e6), unknown)):
         assert chain_ns(ns, moved, np.zeros(2, np.int64), bandwidth).tolist() == [9e3]
-
-
-def test_no_kernel_takes_less_than_its_overhead() -> None:
-    ns = np.array([1e3, 1e3])
-    assert chain_ns(ns, ns, np.zeros(2, np.int64), np.full(2, 1e12)).tolist() == [2500]
 
 
 def test_the_bandwidth_of_a_row_is_its_device_s() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof.allocations import read, snapshot_device
 from pyprof.analysis.memory import peaks
-from pyprof.answers.memory_answer import DeviceMemory, Memory
+from pyprof.answers.memory_answer import CheckpointedLayer, DeviceMemory, Memory
 from pyprof.render.text import memory_text as words
 from tests.allocations import built
 from tests.analysis.memory.test_peaks import analysed
@@ -188,7 +188,7 @@ def _model(*checkpointed: int, layers: int = 3, steps: int = 2, inside: int = 5)
     for _ in range(steps):
         saved: list[list[int]] = []
         for number in range(layers):
-            saved.append(_forward(device, number, inside))
+            saved.append(_forward(device, f"net.{number}", inside))
             if number in checkpointed:
                 device.free(saved[-1].pop(0), built.CALL, built.user(9))
         for number in reversed(range(layers)):
@@ -200,11 +200,21 @@ def _model(*checkpointed: int, layers: int = 3, steps: int = 2, inside: int = 5)
     return device
 
 
-def _forward(device: built.Device, number: int, inside: int) -> list[int]:
-    device.range(f"layer:net.{number}", begins=True)
-    made = [device.alloc(size * MB, built.CALL, built.user(10 + number)) for size in (inside, 2)]
-    device.range(f"layer:net.{number}", begins=False)
+def _forward(device: built.Device, layer: str, inside: int = 5) -> list[int]:
+    """Run a layer's forward pass; return the blocks that it makes inside, and its output."""
+    device.range(f"layer:{layer}", begins=True)
+    made = [device.alloc(size * MB, built.CALL, built.user(10)) for size in (inside, 2)]
+    device.range(f"layer:{layer}", begins=False)
     return made
+
+
+def _checkpoints(path: Path, *layers: str) -> dict[str, CheckpointedLayer]:
+    """Run layers forward and backward; return the predictions of checkpointing them."""
+    device = built.Device()
+    saved = [block for layer in layers for block in _forward(device, layer)]
+    for block in reversed(saved):
+        device.free(block, built.NODE, built.ENGINE)
+    return {each.layer: each for each in _analysed(path, device).checkpoints}
 
 
 @pytest.mark.slow
@@ -236,28 +246,13 @@ def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: in
 
 def test_nothing_is_said_of_checkpointing_modules_that_torch_numbered(tmp_path: Path) -> None:
     """By name alone `Linear_0` is not known to be inside `Block_0`, whose memory it is."""
-    device = built.Device()
-    saved = []
-    for path in ("net.0", "Block_0", "Linear_0"):
-        device.range(f"layer:{path}", begins=True)
-        saved += [device.alloc(size * MB, built.CALL, built.user(10)) for size in (5, 2)]
-        device.range(f"layer:{path}", begins=False)
-    for block in reversed(saved):
-        device.free(block, built.NODE, built.ENGINE)
-    assert {each.layer for each in _analysed(tmp_path, device).checkpoints} == {"net", "net.0"}
+    assert _checkpoints(tmp_path, "net.0", "Block_0", "Linear_0").keys() == {"net", "net.0"}
 
 
 def test_lists_of_blocks_are_checkpointed_together(tmp_path: Path) -> None:
     """An encoder's and a decoder's, each alone and both; one layer is not a list."""
-    device = built.Device()
-    saved = []
-    for path in ("encoder.0", "encoder.1.norm", "decoder.0.a.0", "decoder.1", "head.0"):
-        device.range(f"layer:{path}", begins=True)
-        saved += [device.alloc(size * MB, built.CALL, built.user(10)) for size in (5, 2)]
-        device.range(f"layer:{path}", begins=False)
-    for block in reversed(saved):
-        device.free(block, built.NODE, built.ENGINE)
-    found = {each.layer: each for each in _analysed(tmp_path, device).checkpoints}
+    layers = "encoder.0", "encoder.1.norm", "decoder.0.a.0", "decoder.1", "head.0"
+    found = _checkpoints(tmp_path, *layers)
     counts = {name: each.block_count for name, each in found.items() if "*" in name}
     assert counts == {"encoder.*": 2, "decoder.*": 2, "encoder.*, decoder.*": 4}
     assert found["encoder.*, decoder.*"].held_bytes == 20 * MB
