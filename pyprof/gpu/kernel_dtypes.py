@@ -61,7 +61,7 @@ _CUBLAS = re.compile(
     rf"(?<![a-z0-9])(?:(fp16|bf16|int8)_)?([sdhciz]|gc)({MMA_SHAPE})?(?:gemm|cudnn)"
     r"(?:_(fp16|bf16|int8)(?=_))?"
 )
-_TENSILE = re.compile(r"^Cijk_[A-Za-z]+_[A-Za-z]+_(F8|B8|I8|4xi8|[BHSDCZ])([A-Z]?)([A-Z]?)")
+_TENSILE = re.compile(r"^Cijk_[A-Za-z]+_[A-Za-z]+_(F8|B8|I8|4xi8|[BHSDCZ])")
 _TENSILE_WORDS = {
     "F8": "float8_e4m3fn", "B8": "float8_e5m2", "I8": "int8", "4xi8": "int8", "B": "bfloat16",
     "H": "float16", "S": "float32", "D": "float64", "C": "complex64", "Z": "complex128",

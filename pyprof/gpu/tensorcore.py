@@ -227,22 +227,19 @@ def tensor_core(
 
 
 def _by_name(name: str, dtype: str | None) -> tuple[str, str]:
-    kind = role(name)
     if _INDUCTOR_LOOPS.match(name):
         return NOT_APPLICABLE, "inductor-loop: Triton without tl.dot"
-    if kind not in MATRIX_ROLES:
-        # a fused kernel may be called a norm and still name its matrix instruction
-        path = "" if kind in HELPERS else split(name).path
-        matched_rule = next((rule for rule, pattern in _YES if pattern.search(path)), None)
-        return (
-            _verdict(matched_rule, dtype)
-            if matched_rule
-            else (NOT_APPLICABLE, f"{kind.value}: by its name")
-        )
-    matched_rule = next((rule for rule, pattern in _RULES if pattern.search(name)), None)
+    kind, path = role(name), split(name).path
+    if kind in MATRIX_ROLES:
+        rules, text = _RULES, name
+    else:  # a fused kernel may be called a norm and still name its matrix instruction
+        rules, text = _YES, "" if kind in HELPERS else path
+    matched_rule = next((rule for rule, pattern in rules if pattern.search(text)), None)
     if matched_rule is not None:
         return _verdict(matched_rule, dtype)
-    if split(name).path.startswith("at::native::"):
+    if kind not in MATRIX_ROLES:
+        return NOT_APPLICABLE, f"{kind.value}: by its name"
+    if path.startswith("at::native::"):
         return NOT_APPLICABLE, "torch: PyTorch's own kernel without a matrix product"
     return UNKNOWN, "no-rule: no rule knows this name"
 
