@@ -101,9 +101,11 @@ def _why_missing(call: Call, parameter: Parameter) -> str:
 
 
 def _named(value: Value, parameter: Parameter) -> Value:
-    if parameter.type == "Tensor[]":
-        return _tensors(value)
-    return _as(value, parameter.type) if parameter.type in _TENSORS else value
+    if parameter.type != "Tensor[]":
+        return _as(value, parameter.type) if parameter.type in _TENSORS else value
+    if isinstance(value, Tensor):
+        return (value,)
+    return value if isinstance(value, (tuple, Summary)) else MISSING
 
 
 def _take_next(rest: list[Value], parameter: Parameter, following: tuple[Parameter, ...]) -> Value:
@@ -138,7 +140,7 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
     kind = parameter.type
     if kind == "Tensor[]":
         if isinstance(rest[0], (tuple, Summary)):
-            return _tensors(rest.pop(0))
+            return rest.pop(0)
         operands: list[Value] = []
         while rest and isinstance(rest[0], Tensor):
             operands.append(rest.pop(0))
@@ -148,16 +150,7 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
         while rest and _is_int(rest[0]):
             numbers.append(rest.pop(0))
         return tuple(numbers)
-    if not _fits(rest[0], kind):
-        return MISSING
-    value = rest.pop(0)
-    return _as(value, kind) if kind in _TENSORS else value
-
-
-def _tensors(value: Value) -> Value:
-    if isinstance(value, Tensor):
-        return (value,)
-    return value if isinstance(value, (tuple, Summary)) else MISSING
+    return _named(rest.pop(0), parameter) if _fits(rest[0], kind) else MISSING
 
 
 def _is_int(value: Value) -> bool:
