@@ -274,9 +274,8 @@ def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Co
         propagate_unknown(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
-    fills = _fill_costs(
-        rows, call, weight, helper, (call_costs.of_rows("written"), call_costs.of_rows("added"))
-    )
+    written, added = (call_costs.of_rows(name) for name in ("written", "added"))
+    fills = _fill_costs(rows, call, weight, helper, written, added)
     moved = fills.charge(left_bytes, shared_bytes, rows.chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
@@ -361,13 +360,13 @@ def _fill_costs(
     call: IntArray,
     weight: Int64Array,
     helper: Mask,
-    parts: tuple[Int64Array, Int64Array],
+    written: Int64Array,
+    added: Int64Array,
 ) -> FillCosts:
     """Find the rows that fill memory or handle a bias, and those that move fewer bytes for it.
 
-    `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
+    `written` are the bytes that a row's call writes, `added` those that are moved for its bias.
     """
-    written, added = parts
     gradient = rows.work.matches(attrgetter("gradient"))
     sparse = rows.family.is_in(*SPARSE) & gradient & (written > 0)
     product = rows.family.is_in(*PRODUCTS) & (added > 0)

@@ -74,8 +74,7 @@ def numbers(table: Table) -> pa.Array:
     """Step of each row; null outside of all steps, or if they were not looked for."""
     if table.steps is None:
         return pa.nulls(table.records.rows, pa.int64())
-    of_row = table.steps.of_row
-    return or_null(of_row)
+    return or_null(table.steps.of_row)
 
 
 def phases(table: Table) -> DictionaryColumn:

@@ -116,14 +116,11 @@ def _estimates(
         if shared is None or not np.array_equal(shared[0], samples.end):  # most times are the same
             shared = samples.end, sample_regression.shares(samples, *work)
         if name in STATES:
-            yield name, samples, sample_regression.states(samples.value, shared[1])
+            estimate = sample_regression.states(samples.value, shared[1])
         else:
             rounded = _is_rounded(samples)
-            yield (
-                name,
-                samples,
-                sample_regression.rates(samples.value, shared[1], whole_numbers=rounded),
-            )
+            estimate = sample_regression.rates(samples.value, shared[1], whole_numbers=rounded)
+        yield name, samples, estimate
 
 
 def _states_in_phases(

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pyprof.marker import Statement
 
 
-NO_SEQ = -1
-
-
 @dataclass(frozen=True, slots=True)
 class Texts:
     """Distinct statements, and the statement of each range."""
@@ -31,7 +28,7 @@ class Texts:
     code: NDArray[np.int32]
     """Per range: its statement."""
     seq: Int64Array
-    """Per range: its sequence number; NO_SEQ where it has none."""
+    """Per range: its sequence number; MISSING where it has none."""
     statements: list[Statement]
     kind: NDArray[np.int8]
     """Per statement: what it is (`marker.Kind`)."""
@@ -45,7 +42,7 @@ def read_texts(ranges: pa.Table) -> Texts:
     code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
     return Texts(
         code,
-        ints(ranges.column("seq"), NO_SEQ),
+        ints(ranges.column("seq")),
         [*map(marker.statement, templates)],
         np.array(kind, np.int8),
     )

@@ -196,6 +196,7 @@ def _find_stopped(context: KernelContext) -> AttributedCall | None:
 def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     """The enclosing calls, deepest first; in a backward pass, then those of the forward op."""
     dtype = _dtype(context)
+    attributed = partial(AttributedCall, call_context=context.call_context)
     statements = context.statements
     order = context.order or tuple(range(len(statements)))
     node = _node(statements, order)
@@ -214,27 +215,15 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
             call = as_unary(call, around)
             output = output or ops.result_shape(call, around)
         lacking = _missing_dtype(call, dtype)
-        yield AttributedCall(
-            call=call,
-            direction=FPROP,
-            dtype=lacking,
-            position=index,
-            output=output,
-            call_context=context.call_context,
-        )
+        yield attributed(call=call, direction=FPROP, dtype=lacking, position=index, output=output)
     if context.backward:
         output = _node_sizes(statements[node]) if node is not None else None
         position = node if node is not None else OWN
         for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             call = as_marked(said.call, context.fwd_markers)
             lacking = _missing_dtype(call, dtype)
-            yield AttributedCall(
-                call=call,
-                direction=BPROP,
-                dtype=lacking,
-                position=position,
-                output=output,
-                call_context=context.call_context,
+            yield attributed(
+                call=call, direction=BPROP, dtype=lacking, position=position, output=output
             )
 
 
@@ -285,21 +274,15 @@ def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
             continue
         times = len(inner.args) // max(len(outer.args), 1)
         if _same_op(inner, outer) and times > 0 and inner.args == outer.args * times:
-            return index, _own_arguments(
-                inner, [call for call in calls[index:] if call is not None]
-            )
+            # leave out the arguments that belong to the calls around it
+            args, stated = inner.args, (call for call in calls[index:] if call is not None)
+            around = [each.args for each in takewhile(partial(_same_op, inner), stated)]
+            repeated = [
+                len(under) for under in around
+                if under and not len(args) % len(under) and args[: len(under)] == under
+            ]  # fmt: skip
+            return index, replace(inner, args=args[-min(repeated) :])
     return None
-
-
-def _own_arguments(call: Call, calls: Sequence[Call]) -> Call:
-    """The call without the arguments that belong to the calls around it."""
-    args = call.args
-    around = [outer.args for outer in takewhile(partial(_same_op, call), calls)]
-    repeated = [
-        under for under in around
-        if under and not len(args) % len(under) and args[: len(under)] == under
-    ]  # fmt: skip
-    return replace(call, args=args[-min(map(len, repeated)) :])
 
 
 def _same_op(one: Call, other: Call) -> bool:

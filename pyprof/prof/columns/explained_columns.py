@@ -113,11 +113,7 @@ def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
     transforms = table.records.dictionary("kLongName").matches(
         lambda name: _TRANSFORMS.search(name) is not None
     )
-    chosen = [
-        fills,
-        rates.compute & np.isin(call, call[transforms]),
-        rates.compute,
-    ]
+    chosen = [fills, rates.compute & np.isin(call, call[transforms]), rates.compute]
     cause = np.select(chosen, [0, 1, 2], 3)
     return DictionaryColumn(np.where(rates.share > share, cause, -1), [*_ABOVE])
 

@@ -79,37 +79,26 @@ OF_ROLES: Mapping[Role, str] = {
     Role.TRITON: TRITON,
 }
 
-_WORDS = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        (
-            MOE,
-            (
-                r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter"
-                r"|topk_?gating|expandInputRows|do(?:Gated)?ActivationKernel|row_id_map_pass"
-                r"|shuffle_mul_sum|router_gemm|deepseek_v3_topk|compute\w*Strides"
-                # TransformerEngine's; TensorRT-LLM's products of a batch that routing decides
-                r"|^_(?:un)?permute_kernel$|^bmm_\w+_dynB"
-            ),
-        ),
-        (
-            STATE_SPACE,
-            r"chunk_(?:scan|state)_|bmm_chunk_|state_passing_|selective_s|_ssu_|causal_conv1d",
-        ),
-        # what prepares attention, or adds its parts up
-        (
-            ATTENTION,
-            (
-                r"(?:^|_|::)flash(?!_?infer)|FlashAttn|splitkv|fmha|merge_attn|MergeState"
-                r"|mla_combine|MlaReduction|AttentionSum|_fwd_kernel_stage2|^reduce_segments"
-                r"|indexer|mqa_logits"
-            ),
-        ),
-        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul|swiglu|geglu|MLARope"),
-        (EMBEDDING, r"embedding"),
-    )
-)
+_WORDS = {
+    MOE: (
+        r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter"
+        r"|topk_?gating|expandInputRows|do(?:Gated)?ActivationKernel|row_id_map_pass"
+        r"|shuffle_mul_sum|router_gemm|deepseek_v3_topk|compute\w*Strides"
+        # TransformerEngine's; TensorRT-LLM's products of a batch that routing decides
+        r"|^_(?:un)?permute_kernel$|^bmm_\w+_dynB"
+    ),
+    STATE_SPACE: r"chunk_(?:scan|state)_|bmm_chunk_|state_passing_|selective_s|_ssu_|causal_conv1d",
+    # what prepares attention, or adds its parts up
+    ATTENTION: (
+        r"(?:^|_|::)flash(?!_?infer)|FlashAttn|splitkv|fmha|merge_attn|MergeState"
+        r"|mla_combine|MlaReduction|AttentionSum|_fwd_kernel_stage2|^reduce_segments"
+        r"|indexer|mqa_logits"
+    ),
+    ELEMENTWISE: r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul|swiglu|geglu|MLARope",
+    EMBEDDING: r"embedding",
+}
 """Families in a kernel's name that are more exact than its role; the first match counts."""
+_PATTERNS = [(word, re.compile(each, re.IGNORECASE)) for word, each in _WORDS.items()]
 
 
 @by_name
@@ -118,7 +107,7 @@ def family_of_kernel(name: str) -> str:
     kind = role(name)
     if kind not in (Role.COMM, Role.MEMCPY, Role.MEMSET, Role.COPY):
         path = split(name).path
-        said = next((word for word, pattern in _WORDS if pattern.search(path)), None)
+        said = next((word for word, pattern in _PATTERNS if pattern.search(path)), None)
         beside = said == ELEMENTWISE and kind in (Role.GEMM, Role.CONV, Role.ATTENTION)
         inductor = kind is Role.TRITON and path.startswith("triton_")
         if said is not None and not beside and not inductor:
