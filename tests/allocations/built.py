@@ -214,11 +214,26 @@ class Levels:
 
 
 def levels(taken: dict[str, Any], device: int = 0) -> Levels:
-    """Go through the events one by one, from what must have been live before the first."""
-    traces = taken["device_traces"]
-    events = traces[device] if device < len(traces) else []
-    completes_only = not any(e["action"] == "free_requested" for e in events)
-    frees = "free_completed" if completes_only else "free_requested"
+    """Return the bytes that the program holds."""
+    events = _events(taken, device)
+    requests = any(event["action"] == "free_requested" for event in events)
+    frees = "free_requested" if requests else "free_completed"
+    return _levels(taken, device, frees, {"active_allocated"})
+
+
+def occupied(taken: dict[str, Any], device: int = 0) -> Levels:
+    """Return the bytes that are live, or freed and waiting for a stream."""
+    return _levels(taken, device, "free_completed", {"active_allocated", "active_pending_free"})
+
+
+def _events(taken: dict[str, Any], device: int) -> list[dict[str, Any]]:
+    traces: list[list[dict[str, Any]]] = taken["device_traces"]
+    return traces[device] if device < len(traces) else []
+
+
+def _levels(taken: dict[str, Any], device: int, frees: str, states: set[str]) -> Levels:
+    """Go through the events one by one, from what must have been there before the first."""
+    events = _events(taken, device)
     live, begun = {}, {}
     for event in events:  # what is freed without being allocated was there before
         if event["action"] == "alloc":
@@ -227,10 +242,9 @@ def levels(taken: dict[str, Any], device: int = 0) -> Levels:
             begun[event["addr"]] = event["size"]
     for segment in taken["segments"]:
         for block in segment["blocks"] if segment["device"] == device else ():
-            if block["state"] == "active_allocated" and block["address"] not in live:
+            if block["state"] in states and block["address"] not in live:
                 begun[block["address"]] = block["requested_size"]
-    held = dict(begun)
-    after = []
+    held, after = dict(begun), []
     for event in events:
         if event["action"] == "alloc":
             held[event["addr"]] = event["size"]
@@ -238,35 +252,3 @@ def levels(taken: dict[str, Any], device: int = 0) -> Levels:
             held.pop(event["addr"], None)
         after.append(sum(held.values()))
     return Levels(sum(begun.values()), after)
-
-
-def occupied(taken: dict[str, Any], device: int = 0) -> Levels:
-    """Return occupied bytes after each event: live, or freed and waiting for a stream."""
-    events = taken["device_traces"][device]
-    begun = _occupied_before(taken, device)
-    held, after = dict(begun), []
-    for event in events:
-        if event["action"] == "alloc":
-            held[event["addr"]] = event["size"]
-        elif event["action"] == "free_completed":
-            held.pop(event["addr"])
-        after.append(sum(held.values()))
-    return Levels(sum(begun.values()), after)
-
-
-def _occupied_before(taken: dict[str, Any], device: int) -> dict[int, int]:
-    """List blocks that are freed, or live at the end, without a recorded allocation."""
-    live, begun = dict[int, int](), dict[int, int]()
-    for event in taken["device_traces"][device]:
-        address, size = event["addr"], event["size"]
-        if event["action"] == "alloc":
-            live[address] = size
-        elif address not in live:
-            live[address] = begun[address] = size
-        if event["action"] == "free_completed":
-            del live[address]
-    for segment in taken["segments"]:
-        for block in segment["blocks"] if segment["device"] == device else ():
-            if block["state"] != "inactive" and block["address"] not in live:
-                begun[block["address"]] = block["requested_size"]
-    return begun

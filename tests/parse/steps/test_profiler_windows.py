@@ -70,25 +70,23 @@ def test_time_with_recorded_work_is_not_a_pause(api: list[tuple[str, int]]) -> N
     assert "window" not in found.columns
 
 
-def test_roctx_pauses_a_profiler_too() -> None:
-    work = [Work((10, 20), (5, 8)), Work((210, 220), (203, 205))]
-    pause = [Api("roctxProfilerPause", (98, 99)), Api("roctxProfilerResume", (200, 201))]
-    assert windows(work, pause) == [0, 1]
-
-
 def test_each_process_counts_its_own_windows() -> None:
     work = [Work((at, at + 5), (at - 4, at - 2), pid=pid) for at in (10, 450) for pid in (1, 2)]
     assert windows(work, TWO_PAUSES, pids=2) == [0, 0, 2, 0]
 
 
-def test_unpaired_stops_and_starts_pause_once() -> None:
-    """A runtime call with the driver's inside, and a second stop."""
-    calls = [
+ONCE = {
+    "of AMD": [Api("roctxProfilerPause", (98, 99)), Api("roctxProfilerResume", (200, 201))],
+    "a runtime call with the driver's inside, and a second stop": [
         Api(STOP, (80, 90)), Api("cuProfilerStop", (82, 88)), Api(STOP, (91, 92)),
         Api(START, (200, 210)), Api("cuProfilerStart", (202, 208)),
-    ]  # fmt: skip
-    work = [Work((10, 20), (5, 8)), Work((230, 240), (220, 222))]
-    assert windows(work, calls) == [0, 1]
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("calls", ONCE.values(), ids=ONCE)
+def test_calls_of_other_apis_pause_once(calls: list[Api]) -> None:
+    assert windows([Work((10, 20), (5, 8)), Work((230, 240), (220, 222))], calls) == [0, 1]
 
 
 # --- windows of torch.profiler, joined: what counts from 1 again in each ------------------------
@@ -163,40 +161,29 @@ def test_work_that_ran_on_keeps_its_launch(tmp_path: Path) -> None:
     assert [(row["launch"][0], row["window"]) for row in table] == [(5000, 0), (960_000, 1)]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "found"),
-    [((2, 3, 8, 9), [0, 0, 1, 1]), ((2, 3, 4), [None] * 3), ((2, 3, 2, 3), [None] * 4)],
-)
+SKIPPED: dict[str, tuple[list[tuple[int, int, int]], list[int | None]]] = {
+    # number, thread and begin of each step; the window of each launch
+    "the schedule's": ([(2, 1, 100), (3, 1, 200), (8, 1, 300), (9, 1, 400)], [0, 0, 1, 1]),
+    "none": ([(2, 1, 100), (3, 1, 200), (4, 1, 300)], [None] * 3),
+    "none: the loop begins again": ([(2, 1, 100), (3, 1, 200), (2, 1, 300)], [None] * 3),
+    "every fifth step is named": ([(1, 1, 100), (6, 1, 600)], [None] * 8),
+    "threads in turn": ([(1, 1, 100), (51, 2, 180), (2, 1, 260), (52, 2, 340)], [None] * 8),
+}
+
+
+@pytest.mark.parametrize(("steps", "found"), SKIPPED.values(), ids=SKIPPED)
 def test_steps_that_were_not_recorded_are_a_pause(
-    tmp_path: Path, numbers: tuple[int, ...], found: list[int | None]
+    tmp_path: Path, steps: list[tuple[int, int, int]], found: list[int | None]
 ) -> None:
-    """A merged file of the traces of a schedule that repeats; a loop that begins again is none."""
-    events = []
-    for corr, number in enumerate(numbers, 1):
-        events += [event("user_annotation", f"ProfilerStep#{number}", 100 * corr, 50)]
-        events += [launch(corr, 100 * corr + 5), kernel(corr, 100 * corr + 20)]
-    table = read(tmp_path, events).table().to_pylist()
-    assert [row.get("window") for row in table] == found
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param([(1, 1, 100), (6, 1, 600)], id="every fifth step is named"),
-        pytest.param([(1, 1, 100), (51, 2, 180), (2, 1, 260), (52, 2, 340)], id="threads in turn"),
-    ],
-)
-def test_numbers_are_skipped_without_a_pause(
-    tmp_path: Path, steps: list[tuple[int, int, int]]
-) -> None:
+    """As in a merged file of the traces of a schedule that repeats."""
     events = []
     for number, thread, begin in steps:
         step = event("user_annotation", f"ProfilerStep#{number}", begin, 90)
         events.append({**step, "tid": thread})
-    for corr in range(1, 9):
+    for corr in range(1, 1 + len(found)):
         events += [launch(corr, 100 * corr + 5), kernel(corr, 100 * corr + 20)]
     table = read(tmp_path, events).table().to_pylist()
-    assert [row.get("window") for row in table] == [None] * 8
+    assert [row.get("window") for row in table] == found
 
 
 STEP = "execute_{0}_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
