@@ -134,7 +134,9 @@ def test_the_suffix_csv_selects_csv(command: str, capture: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_text_is_written_to_text_suffixes(capture: Path, tmp_path: Path) -> None:
     for name in ("net", "net.txt", "net.log"):
-        assert run("summary", "-q", capture, "-o", tmp_path / name).code == 0
+        done = run("summary", "-q", capture, "-o", tmp_path / name)
+        assert (done.code, done.stdout) == (0, "")
+        assert (tmp_path / name).read_text().startswith("GPU")
 
 
 def test_version() -> None:
@@ -187,6 +189,8 @@ WRONG_USES = {
     "columns of groups": ["prof", "--by", "op", "-c", "idx", "-"],
     "a group of nvprof's tables": ["prof", "--summary", "nvprof", "--by", "op", "-"],
     "a suffix of no comparison": ["diff", "a", "b", "-o", "x.pdf"],
+    "a limit of no metric": ["diff", "a", "b", "--fail-if", "speed>3%"],
+    "source for a format without it": ["export", "--source", ".", "x", "-o", "x.csv"],
     "a suffix of no table": ["ranks", "a", "-o", "x.html"],
     "one stdin for two": ["diff", "-", "-"],
     "keys of tables, for JSON": ["memory", "--by", "line", "--json", "x"],

@@ -1,8 +1,8 @@
 """Messages of `pyprof capture` about the files it wrote."""
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,19 +37,19 @@ def test_a_folder_is_not_a_name_for_captures(tmp_path: Path) -> None:
         perform((str(script),), output="captures/")
 
 
-@pytest.mark.parametrize("options", [{}, {"no_init": True, "memory": True}])
 def test_without_torch_no_profiler_starts_a_script_that_would_be_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
-    """Its process would end in a traceback of ours, under nsys."""
-    with pytest.raises(PyprofError, match=r"need torch: install it .* or use --no-init alone$"):
-        _capture_without_torch(tmp_path, monkeypatch, **options)
-
-
-def test_without_torch_a_script_is_captured_that_is_not_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _capture_without_torch(tmp_path, monkeypatch, no_init=True).code == 0
+    """Its process would end in a traceback of ours, under nsys, for which there is a stand-in."""
+    (script := tmp_path / "train.py").write_text("")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(machine, "find_nsys", lambda: "nsys")
+    monkeypatch.setattr(nsys_capture, "run", lambda *_: Outcome(code=0, path=None))
+    captured = partial(perform, (str(script),), "nsys", str(tmp_path / "net"))
+    assert captured(no_init=True).code == 0
+    for no_init, memory in ((False, False), (True, True)):
+        with pytest.raises(PyprofError, match=r"need torch: install it .* or use --no-init alone$"):
+            captured(no_init=no_init, memory=memory)
 
 
 def test_without_torch_the_user_is_sent_to_doctor(
@@ -60,16 +60,3 @@ def test_without_torch_the_user_is_sent_to_doctor(
     monkeypatch.setitem(sys.modules, "pyprof.capture.kineto.recorder", None)
     with pytest.raises(PyprofError, match=r"^torch\.profiler needs torch .* pyprof doctor shows"):
         perform((str(script),), "torch", str(tmp_path / "net"))
-
-
-def _capture_without_torch(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    **options: Any,  # noqa: ANN401 - those of perform
-) -> Outcome:
-    """Capture a script by a stand-in for nsys."""
-    (script := folder / "train.py").write_text("")
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(machine, "find_nsys", lambda: "nsys")
-    monkeypatch.setattr(nsys_capture, "run", lambda *_: Outcome(code=0, path=None))
-    return perform((str(script),), "nsys", str(folder / "net"), **options)

@@ -29,14 +29,9 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "Peak: 26.5 MB allocated" in shown
     assert "optimizer state  8.39 MB" in shown
     assert "/home/user/train.py:11  197 kB   65.5 kB       3" in shown
-    assert "Out of memory" in shown
     assert "1.07 GB was asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
-
-
-def test_what_went_wrong_comes_before_what_is_held(snapshot: Path) -> None:
-    shown = run("memory", snapshot).stdout
     places = [shown.index(head) for head in ("Out of memory", "At the ends of", "At the peak by")]
-    assert places == sorted(places)
+    assert places == sorted(places), "what went wrong comes first"
 
 
 def test_other_maxima_are_shown_beside_the_peak(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from pyprof.commands import report
 from pyprof.marker import encode_layer
-from pyprof.process import output_file
 from tests import damage
 from tests.analysis.captured import HOSTILE, capture
 from tests.builders import SECRETS, Range, Work, nsys_db
@@ -170,6 +169,7 @@ def test_the_page_says_what_it_shows_and_how_it_was_made(tmp_path: Path) -> None
         (["/home/alice/run/net.sqlite"], "net.sqlite"),
         (["C:\\Users\\alice\\net.sqlite"], "net.sqlite"),
         (["s3://alice:secret@bucket/net.sqlite?token=1"], "net.sqlite"),
+        (["sftp://me:secret@host/"], "***@host"),
         (["logs/alice-laptop_144.1701239870737082.pt.trace.json.gz"], "144.pt.trace.json.gz"),
         (["runs/a/", "runs/b"], "a and 1 more"),
         (["runs/a/net.sqlite", "runs/b/net.sqlite"], "net.sqlite and 1 more"),
@@ -200,11 +200,6 @@ def test_source_is_shown_only_on_request(tmp_path: Path) -> None:
     assert "    8               x = 8" not in text
     assert "pyprof report net.sqlite --source src" in text
     assert str(tmp_path) not in text
-
-
-def test_credentials_of_a_url_are_in_no_page_name() -> None:
-    assert output_file.public_name("sftp://me:secret@host/") == "***@host"
-    assert output_file.public_name("s3://bucket/a/net.json?token=secret") == "net.json"
 
 
 def test_a_page_is_named_after_its_capture_and_opened(

@@ -84,14 +84,6 @@ def test_a_missing_step_is_a_usage_error(text: str, net: Path) -> None:
     assert "--steps" in misused("summary", "-q", "--steps", text, net)
 
 
-def test_output_goes_to_a_file_without_colours(net: Path) -> None:
-    target = net.parent / "summary.txt"
-    done = run("summary", "-q", "-o", target, net)
-    assert (done.code, done.stdout) == (0, "")
-    assert "\x1b" not in target.read_text()
-    assert target.read_text().startswith("GPU")
-
-
 @pytest.mark.slow
 def test_quiet_leaves_out_warnings(captures: Path) -> None:
     path = captures / REAL["a100-cudagraph"]

@@ -193,11 +193,6 @@ def test_the_source_is_never_an_output(home: Path) -> None:
     assert Path("train.py").read_text() == "x = 1\n"
 
 
-def test_source_is_an_error_for_formats_without_it(home: Path) -> None:
-    del home
-    assert run("export", "--source", ".", naming("train.py"), "-o", "net.csv").code == 2
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

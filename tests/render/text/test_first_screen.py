@@ -163,28 +163,16 @@ def test_an_unknown_gain_is_called_so(answer: Summary) -> None:
 
 
 def test_without_gains_the_text_says_what_was_checked(answer: Summary) -> None:
-    nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=())
-    assert _lines(what_to_do(nothing))[0] == (
-        "What to do: nothing stands out in idle time, fusion."
-    )
-
-
-def test_idle_time_without_advice_is_mentioned(answer: Summary) -> None:
     """If the verdict is that the GPU idles, idle time has to stand out."""
     bound = replace(answer.verdict[0], subject="queue")
-    late = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=(bound,))
-    assert " ".join(" ".join(_lines(what_to_do(late))).split()) == (
-        "What to do: nothing is known to shorten this idle time (queue); nothing stands out in"
-        " fusion."
-    )
-
-
-def test_without_rows_only_the_choice_is_shown(answer: Summary) -> None:
-    chosen = ChosenRows(where="op=none", row_count=0, all_row_count=9, time_ns=0, all_time_ns=900)
-    none = replace(answer, chosen=chosen)
-    said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
-    assert said.startswith("Where op=none: 0 of 9 rows")
-    assert said.endswith("of these alone")
+    unexplained = "nothing is known to shorten this idle time (queue); "
+    for sentences, said in (
+        ((), "nothing stands out in idle time, fusion."),
+        ((bound,), f"{unexplained}nothing stands out in fusion."),
+    ):
+        looked_at = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"))
+        lines = _lines(what_to_do(replace(looked_at, verdict=sentences)))
+        assert " ".join(" ".join(lines).split()) == f"What to do: {said}"
 
 
 def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:
@@ -195,12 +183,16 @@ def test_in_full_the_verdict_has_its_evidence(answer: Summary) -> None:
     assert not any("rows" in line for line in _lines(verdict(answer)))
 
 
-def test_memory_without_rows_is_a_section_of_its_own(answer: Summary) -> None:
+def test_without_rows_only_the_choice_and_memory_are_shown(answer: Summary) -> None:
     chosen = ChosenRows(where="op=none", row_count=0, all_row_count=9, time_ns=0, all_time_ns=900)
+    none = replace(answer, chosen=chosen)
+    said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
+    assert said.startswith("Where op=none: 0 of 9 rows")
+    assert said.endswith("of these alone")
     memory = MemoryPeak(
         device="cuda:0", rank=None, peak_bytes=5, peak_time_ns=None, peak_reserved_bytes=None,
         categories_bytes={}, lines_bytes={}, growing_line=None, growth_bytes_per_step=None,
     )  # fmt: skip
-    shown = _lines(first_screen(replace(answer, chosen=chosen, memory=memory), "op", 15, None))
+    shown = _lines(first_screen(replace(none, memory=memory), "op", 15, None))
     assert shown[shown.index("Memory (whole recording)") - 1] == ""
     assert shown[-1] == "pyprof memory shows more"
