@@ -43,45 +43,53 @@ def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("options", [[], ["--memory"]])
-def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
-    assert run(*options).exit_code == 0
-    place = f"--memory={tmp_path / 'net.memory.pickle'}"
-    asked = [arg for arg in seen(tmp_path) if arg.startswith(("--cuda-memory", "--memory"))]
-    assert asked == (["--cuda-memory-usage=true", place] if options else [])
+OFFERED = """Possible values are:
+	0: NVIDIA H100 PCI[0000:19:00.0]
+	1: NVIDIA H100 PCI[0000:3b:00.0]
+	all: Select all supported GPUs
+	none: Disable GPU Metrics [Default]
+"""
+SAMPLES = {"KNOWS": "--gpu-metrics-devices=", "METRICS": OFFERED}
+RANK = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],
-)
-def test_without_a_range_nsys_waits_for_none(
-    run: Run, tmp_path: Path, options: list[str], text: str
-) -> None:
-    run("--tool", "nsys", *options, text=text)
-    assert not any("capture-range" in arg for arg in seen(tmp_path))
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("options", "knows", "asked"),
+    ("options", "text", "environment", "prefix", "asked"),
     [
-        ([], "--cuda-graph-trace=", True),
-        (["--graph-nodes"], "--cuda-graph-trace=", True),
-        (["--no-graph-nodes"], "--cuda-graph-trace=", False),
-        ([], "--trace=", False),
+        ("", "pass", {}, "--cuda-graph-trace", ["=node"]),
+        ("--graph-nodes", "pass", {}, "--cuda-graph-trace", ["=node"]),
+        ("--no-graph-nodes", "pass", {}, "--cuda-graph-trace", []),
+        ("", "pass", {"KNOWS": "--trace="}, "--cuda-graph-trace", []),
+        ("", "pass", {}, "--cuda-memory", []),
+        ("", "pass", {}, "--memory", []),
+        ("--memory", "pass", {}, "--cuda-memory", ["-usage=true"]),
+        ("--memory", "pass", {}, "--memory", ["=FOLDER/net.memory.pickle"]),
+        ("--all", RANGE, {}, "--capture-range", []),
+        ("", "print('no range')", {}, "--capture-range", []),
+        ("", "# torch.cuda.profiler.start()", {}, "--capture-range", []),
+        ("--steps 1,1,1", "pass", {}, "--capture-range-end", ["=stop"]),
+        ("--steps 1,1,1", "pass", {}, "--steps", ["=1,1,1,1"]),
+        ("--steps 1,1,1,2", "pass", {}, "--capture-range-end", ["=repeat"]),
+        ("--steps 1,1,1,2", "pass", {}, "--steps", ["=1,1,1,2"]),
+        ("", "pass", SAMPLES, "--gpu-metrics", []),
+        ("--metrics", "pass", SAMPLES, "--gpu-metrics", ["-devices=all"]),
+        ("--metrics", "pass", SAMPLES | {"KNOWS": "--gpu-metrics-device="}, "--gpu-metrics",
+         ["-device=all"]),
+        ("--metrics", "pass", SAMPLES | {"METRICS": OFFERED + "\tcuda-visible: Select those\n"},
+         "--gpu-metrics", ["-devices=cuda-visible"]),
+        ("--metrics", "pass", SAMPLES | RANK, "--gpu-metrics", ["-devices=1"]),
     ],
-)
-def test_graph_nodes(
-    options: list[str], knows: str, *, asked: bool, run: Run, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+)  # fmt: skip
+def test_nsys_is_asked_for_what_the_user_asks_and_it_can(
+    options: str, text: str, environment: dict[str, str], prefix: str, asked: list[str],
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setenv("KNOWS", knows)
-    run("--tool", "nsys", *options)
-    assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    run("--tool", "nsys", *options.split(), text=text, code=0)
+    arguments = [arg.replace(str(tmp_path), "FOLDER") for arg in seen(tmp_path)]
+    assert [arg.removeprefix(prefix) for arg in arguments if arg.startswith(prefix)] == asked
 
 
 @pytest.mark.few(1)
@@ -181,15 +189,6 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize(("steps", "end"), [("1,1,1", "stop"), ("1,1,1,2", "repeat")])
-def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
-    assert run("--tool", "nsys", "--steps", steps).exit_code == 0
-    assert f"--capture-range-end={end}" in seen(tmp_path)
-    assert f"--steps={steps if end == 'repeat' else '1,1,1,1'}" in seen(tmp_path)
-
-
 def _windows(folder: Path, count: int) -> None:
     """Write what the stand-in gives: windows of one kernel each."""
     for number in range(1, count + 1):
@@ -251,38 +250,6 @@ def test_other_files_have_no_graphs(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database")
     for file in (tmp_path / "text", tmp_path / "absent"):
         assert (nsys_capture.launches(file), nsys_capture.count_unseen_kernels(file)) == (0, 0)
-
-
-OFFERED = """Possible values are:
-	0: NVIDIA H100 PCI[0000:19:00.0]
-	1: NVIDIA H100 PCI[0000:3b:00.0]
-	all: Select all supported GPUs
-	none: Disable GPU Metrics [Default]
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("knows", "offered", "environment", "option"),
-    [
-        ("--gpu-metrics-device=", OFFERED, {}, "--gpu-metrics-device=all"),
-        ("--gpu-metrics-devices=", OFFERED, {}, "--gpu-metrics-devices=all"),
-        ("--gpu-metrics-devices=", OFFERED + "\tcuda-visible: Select those\n", {},
-         "--gpu-metrics-devices=cuda-visible"),
-        ("--gpu-metrics-devices=", OFFERED, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
-         "--gpu-metrics-devices=1"),
-    ],
-)  # fmt: skip
-def test_metrics_are_sampled_if_permitted(
-    knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
-        monkeypatch.setenv(name, value)
-    assert run("--tool", "nsys", "--metrics").exit_code == 0
-    assert [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")] == [option]
-    run("--tool", "nsys")
-    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
 
 
 @pytest.mark.few(1)
