@@ -1,76 +1,46 @@
 """Times and shares have three significant digits."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
-from pyprof.quantities import (
-    amount,
-    change,
-    counted,
-    duration,
-    number,
-    percent,
-    significant,
-    spans,
-)
+from pyprof.quantities import amount, change, counted, duration, number, percent, significant, spans
 
 
 def test_unknown_numbers_are_a_dash() -> None:
     assert (duration(None), number(None), amount(None, "B"), change(None)) == ("-",) * 4
 
 
+DURATIONS = {
+    0: "0 ns", 0.25: "0.25 ns", 999.4: "999 ns", 999.6: "1.00 us", 7_560_000: "7.56 ms",
+    84_040_000: "84.0 ms", 999_999_999: "1.00 s", -2_500: "-2.50 us", 4e12: "4,000 s",
+}  # fmt: skip
+RATES = {0.0: "0", 0.01234: "0.0123", 1.234: "1.23", 99.94: "99.9", 1234.5: "1,234"}
+NUMBERS = {
+    2796.456: "2,796", 99.96: "100", 9.996: "10.0", 1: "1.00", 0.0123: "0.012", 0: "0.000",
+}  # fmt: skip
+SHARES = {
+    0.838: "84 %", 0.0361: "3.6 %", 0.998: "99.8 %", 1: "100 %", 0: "0 %", 0.9999: "100 %",
+    0.0004: "<0.1 %", 0.0005: "0.1 %",
+}  # fmt: skip
+AMOUNTS = {0: "0 B", 999: "999 B", 1000: "1 kB", -2.5e9: "-2.5 GB"}
+
+
 @pytest.mark.parametrize(
-    ("ns", "expected"),
+    ("form", "expected"),
     [
-        (0, "0 ns"),
-        (0.25, "0.25 ns"),
-        (999.4, "999 ns"),
-        (999.6, "1.00 us"),
-        (7_560_000, "7.56 ms"),
-        (84_040_000, "84.0 ms"),
-        (999_999_999, "1.00 s"),
-        (-2_500, "-2.50 us"),
-        (4e12, "4,000 s"),
+        pytest.param(duration, DURATIONS, id="a duration in the largest unit of 1 or more"),
+        pytest.param(number, RATES, id="a rate with three significant digits"),
+        pytest.param(significant, NUMBERS, id="a number with all digits before the point"),
+        pytest.param(percent, SHARES, id="a share in whole percent except near 0 and 100"),
+        pytest.param(partial(amount, unit="B"), AMOUNTS, id="an amount with a decimal prefix"),
     ],
 )
-def test_a_duration_is_in_the_largest_unit_that_keeps_it_above_one(
-    ns: float, expected: str
+def test_numbers_are_formatted_for_people(
+    form: Callable[[float], str], expected: dict[float, str]
 ) -> None:
-    assert duration(ns) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0.0, "0"), (0.01234, "0.0123"), (1.234, "1.23"), (99.94, "99.9"), (1234.5, "1,234")],
-)
-def test_a_rate_has_three_significant_digits(value: float, expected: str) -> None:
-    assert number(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(2796.456, "2,796"), (99.96, "100"), (9.996, "10.0"), (1, "1.00"), (0.0123, "0.012"),
-     (0, "0.000")],
-)  # fmt: skip
-def test_a_number_has_three_significant_digits_and_all_before_the_point(
-    value: float, expected: str
-) -> None:
-    assert significant(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [(0.838, "84 %"), (0.0361, "3.6 %"), (0.998, "99.8 %"), (1, "100 %"), (0, "0 %"),
-     (0.9999, "100 %"), (0.0004, "<0.1 %"), (0.0005, "0.1 %")],
-)  # fmt: skip
-def test_a_share_is_in_whole_percent_except_near_0_and_100(share: float, expected: str) -> None:
-    assert percent(share) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (-2.5e9, "-2.5 GB")]
-)
-def test_an_amount_has_a_decimal_prefix(value: float, text: str) -> None:
-    assert amount(value, "B") == text
+    assert {value: form(value) for value in expected} == expected
 
 
 def test_one_thing_has_no_plural() -> None:

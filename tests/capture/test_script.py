@@ -236,33 +236,29 @@ sys.exit(os.WTERMSIG(os.waitpid(worker, 0)[1]))
     assert script.run(write(tmp_path, text)) == signal.SIGTERM
 
 
-def test_a_missing_script_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(PyprofError, match=r"gone\.py: no such script"):
-        script.check(script.Target(str(tmp_path / "gone.py")))
+REFUSED = {
+    "gone.py": r"gone\.py: no such script",
+    "python": "a program, not a script; leave it out",  # other profilers run `python train.py`
+    "net.sqlite": r"not a script; .*: pyprof .*net\.sqlite$",
+    "net.dict": r"not a script; .*: pyprof .*net\.dict$",  # Python would run it: literals of dicts
+}
 
 
-def test_a_program_is_not_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other profilers run `python train.py`."""
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_script_is_refused(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture(here / "net.sqlite")
+    (here / "net.dict").write_text("{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 1}\n")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    with pytest.raises(PyprofError, match=r"a program, not a script; leave it out"):
-        script.check(script.Target("python", ("train.py",)))
+    with pytest.raises(PyprofError, match=REFUSED[name]):
+        script.check(script.Target(name, ("train.py",)))
 
 
-def test_a_capture_is_not_a_script(tmp_path: Path) -> None:
-    net = capture(tmp_path / "net.sqlite")
-    with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.sqlite$"):
-        script.check(script.Target(str(net)))
-    for text in ("", "print(1)", "{print(1)}"):
-        net.write_text(text)
-        script.check(script.Target(str(net)))
-
-
-def test_dict_lines_are_not_a_script(tmp_path: Path) -> None:
-    """Python would run them: each is the literal of a dict."""
-    lines = tmp_path / "net.dict"
-    lines.write_text("{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 1}\n")
-    with pytest.raises(PyprofError, match=r"not a script; .*: pyprof .*net\.dict$"):
-        script.check(script.Target(str(lines)))
+@pytest.mark.parametrize("text", ["", "print(1)", "{print(1)}"])
+def test_a_script_may_have_any_suffix(text: str, tmp_path: Path) -> None:
+    (tmp_path / "net.sqlite").write_text(text)
+    script.check(script.Target(str(tmp_path / "net.sqlite")))
 
 
 def test_a_script_without_a_suffix_finds_no_arrow_loaded(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ SCRIPTS = {"capture", "run", "try"}
 READING = [name for name in WRITING if name not in SCRIPTS]
 
 
+SUFFIX = {"parse": ".parquet", "report": ".html", "roofline": ".html", "export": ".csv"}
+"""Of an output of each command; of all others it is .txt."""
+
+
 def given(name: str, path: Path) -> list[str]:
     return [str(path) for param in _command(name).params if isinstance(param, click.Argument)]
 
@@ -92,24 +96,18 @@ def test_no_command_overwrites_a_file_of_a_set(name: str, glob: str, tmp_path: P
     folder.mkdir()
     ranks = [capture(folder / f"net.rank{rank}.sqlite") for rank in range(2)]
     before = [path.read_bytes() for path in ranks]
-    target = tmp_path / f"out{_suffix(name)}"
+    target = tmp_path / f"out{SUFFIX.get(name, '.txt')}"
     target.symlink_to(ranks[1])
     said = refused(name, *given(name, folder / glob), "-o", target)
     assert re.search("is an input|is a capture", said)
     assert [path.read_bytes() for path in ranks] == before
 
 
-def _suffix(name: str) -> str:
-    return {"parse": ".parquet", "report": ".html", "roofline": ".html", "export": ".csv"}.get(
-        name, ".txt"
-    )
-
-
 @pytest.mark.few(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> None:
-    target = tmp_path / f"out{_suffix(name)}"
+    target = tmp_path / f"out{SUFFIX.get(name, '.txt')}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
     arguments = [name, *(given(name, net) if name != "peaks" else [])]

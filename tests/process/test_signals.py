@@ -14,13 +14,12 @@ import pytest
 from pyprof.process import output_file, signals
 from tests.analysis.captured import capture
 from tests.commands import run
-from tests.process.test_overwrite_guard import READING, given
+from tests.process.test_overwrite_guard import READING, SUFFIX, given
 from tests.programs import environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
-SUFFIX = {"report": ".html", "parse": ".parquet", "roofline": ".html", "export": ".csv"}
 
 
 def send(name: str = "SIGTERM") -> None:

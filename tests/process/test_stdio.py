@@ -12,7 +12,7 @@ from pyprof.process import progress, stdio
 from pyprof.process.messages import say
 from tests.analysis.captured import capture
 from tests.commands import refused, run
-from tests.process.test_overwrite_guard import READING, given
+from tests.process.test_overwrite_guard import READING, SUFFIX, given
 from tests.programs import environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
@@ -75,19 +75,14 @@ def test_a_closed_stdin_is_an_error() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-SUFFIX = {
-    "parse": ".parquet",
-    "report": ".html",
-    "roofline": ".html",
-    "export": ".pt.trace.json.gz",
-}
+LONGEST = SUFFIX | {"export": ".pt.trace.json.gz"}
 
 
 @pytest.mark.few(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_a_name_of_the_maximum_length_is_an_output(name: str, net: Path, tmp_path: Path) -> None:
-    suffix = SUFFIX.get(name, ".txt")
+    suffix = LONGEST.get(name, ".txt")
     target = tmp_path / ("\u00e9" * ((255 - len(suffix)) // 2) + suffix)
     arguments = given(name, net) if name != "peaks" else []
     assert run(name, *arguments, "-o", target).code == 0

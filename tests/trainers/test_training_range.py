@@ -25,33 +25,33 @@ def heard() -> Iterator[list[str]]:
         undo()
 
 
-def _train(steps: TrainingRange, count: int, validates_after: int = 0) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "count", "validates_after", "expected"),
+    [
+        pytest.param(
+            {"wait": 2, "active": 3}, 7, 0,
+            "step step start step step step stop step step", id="active steps after wait",
+        ),
+        pytest.param(
+            {"wait": 0, "active": 3}, 4, 1,
+            "start step stop start step step stop step", id="validation is left out",
+        ),
+        pytest.param({"wait": 2}, 2, 0, "step step", id="a training that is too short"),
+        pytest.param({"wait": 0}, 1, 0, "start step stop", id="it ends in the range"),
+    ],
+)  # fmt: skip
+def test_the_range_is_around_training_steps_alone(
+    chosen: dict[str, int], count: int, validates_after: int, expected: str, heard: list[str]
+) -> None:
+    """Every step is marked; validation interrupts the range, which resumes with the next step."""
+    steps = TrainingRange(**chosen)
     for number in range(1, count + 1):
         steps.step_begins()
         steps.step_ended()
         if number == validates_after:
             steps.interrupt()
     steps.interrupt()
-
-
-def test_the_range_is_around_active_steps_after_wait(heard: list[str]) -> None:
-    """Every step is marked."""
-    _train(TrainingRange(wait=2, active=3), 7)
-    assert heard == [*["step"] * 2, "start", *["step"] * 3, "stop", *["step"] * 2]
-
-
-def test_validation_is_left_out(heard: list[str]) -> None:
-    """It interrupts the range, which resumes with the next step."""
-    _train(TrainingRange(wait=0, active=3), 4, validates_after=1)
-    assert heard == ["start", "step", "stop", "start", "step", "step", "stop", "step"]
-
-
-def test_a_short_training(heard: list[str]) -> None:
-    """A range that has begun ends; nothing else is chosen."""
-    _train(TrainingRange(wait=2), 2)
-    assert heard == ["step", "step"]
-    _train(TrainingRange(wait=0), 1)
-    assert heard[2:] == ["start", "step", "stop"]
+    assert heard == expected.split()
 
 
 @pytest.mark.parametrize(("wait", "active"), [(-1, 1), (0, 0)])
