@@ -172,15 +172,11 @@ class RecordedProcess:
                 return self.run()
             finally:
                 self._report(_LATE if "torch" in sys.modules else _NOTHING)
-        from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - it imports torch
-        from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415
+        from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - it imports torch
         from pyprof.capture.kineto.torch_settings import show_compiled_kernels  # noqa: PLC0415
 
         show_compiled_kernels()
-        stacks = not self.request.instrument
-        memory = self.request.memory
-        recorder = Recorder(stacks=stacks, memory=memory, share=_SHARE, rank=self._rank)
-        recording = Recording(recorder, self.request, RecordedProcess.__call__)
+        recording = Recording(self.request, RecordedProcess.__call__, share=_SHARE, rank=self._rank)
 
         @cache
         def finish() -> None:

@@ -184,14 +184,13 @@ class Text(str):
 
 
 def _begin(name: str) -> Recording:
-    from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - only who records needs it
-    from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
+    from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - only who records needs it
     from pyprof.capture.request import Request  # noqa: PLC0415 - as above
     from pyprof.capture.script import Target  # noqa: PLC0415 - as above
 
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()  # earlier launches are not part of the block
-    return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
+    return Recording(Request(Target(name), name), _begin)
 
 
 def _finish(recording: Recording, name: str) -> _Result | str:

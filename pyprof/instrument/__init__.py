@@ -15,13 +15,7 @@ from pyprof.instrument.lifecycle import (
     wrap,
 )
 from pyprof.instrument.ranges.annotate import annotate
-from pyprof.instrument.ranges.capture_range import (
-    profile,
-    range_start,
-    range_stop,
-    step,
-    step_end,
-)
+from pyprof.instrument.ranges.capture_range import range_start, range_stop, step, step_end
 from pyprof.instrument.ranges.timers import print_timings, timings
 
 __all__ = [
@@ -33,7 +27,6 @@ __all__ = [
     "listening",
     "marked",
     "print_timings",
-    "profile",
     "range_start",
     "range_stop",
     "step",

@@ -15,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
 from pyprof.capture.kineto import memory_snapshot
+from pyprof.capture.kineto.recorder import Recorder
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
 from pyprof.capture.replacement import replace_attributes
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pyprof.capture.kineto.recorder import Recorder
     from pyprof.capture.request import Request
 
 
 class Recording:
     """Records at once, or when the program's range or its steps start it."""
 
-    def __init__(self, recorder: Recorder, request: Request, runner: Callable[..., Any]) -> None:
+    def __init__(self, request: Request, runner: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - of `Recorder`
         """`runner` is the function that calls the program; stacks do not reach beyond it."""
+        recorder = Recorder(stacks=not request.instrument, memory=request.memory, **options)
         self._recorder, self._request = recorder, request
         self._stack = ExitStack()
         self._threaded = False

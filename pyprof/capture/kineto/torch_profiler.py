@@ -40,8 +40,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     if request.memory:
         make_room_for_snapshot(path)
     try:
-        from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
-        from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
+        from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - torch is the user's own
         from pyprof.capture.kineto.torch_settings import show_compiled_kernels  # noqa: PLC0415 - as above
     except ImportError as error:
         raise PyprofError(
@@ -49,8 +48,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         ) from error
     show_compiled_kernels()
     monitor = _monitor() if request.metrics else None
-    recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
-    recording = Recording(recorder, request, script.execute)
+    recording = Recording(request, script.execute, monitor=monitor)
     children = ChildCaptures(request, SUFFIX)
     folder = Path.cwd()
     place = folder / path  # the script may go to another folder

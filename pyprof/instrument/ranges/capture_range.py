@@ -115,15 +115,7 @@ class RecordingWindows:
 
 @contextmanager
 def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
-    """Mark the range to capture: `with pyprof.profile(): ...`, also as a decorator.
-
-    Starts and stops the CUDA profiler if there is a GPU (`nsys --capture-range cudaProfilerApi`
-    waits for that), and the profiler that `pyprof capture` runs. Without either, it does nothing.
-
-    `schedule`, such as torch.profiler.schedule(wait=2, warmup=1, active=3, repeat=2), decides for
-    each step whether to record it: only the windows that it opens are captured.
-    Steps end with `pyprof.step()`.
-    """
+    """Mark the range to capture, as `pyprof.profile` without a name; also as a decorator."""
     if schedule is None:
         _start()
         try:
