@@ -171,8 +171,6 @@ def test_data_on_a_terminal_is_safe(
     assert all(map(is_safe, shown.replace("\r\n", "\n").split("\n")))
 
 
-# --- formulas -----------------------------------------------------------------------------------
-
 FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "\uff1dx", "--", "=\n"]
 PLAIN = ["-", "+", "=", "", "'=x", "a=b", "x", " =x", "1"]
 

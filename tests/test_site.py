@@ -29,9 +29,6 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
     return pytest.importorskip(name)
 
 
-# --- the page of commands, man pages --------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_every_command_has_a_man_page(tmp_path: Path) -> None:
     written = _module("command_pages").write(tmp_path)
@@ -68,8 +65,6 @@ def test_the_page_of_commands_has_their_help() -> None:
         assert all(option in section for option in options)
 
 
-# --- install --------------------------------------------------------------------------------------
-
 INSTALL = (DOCS / "README.md").read_text("utf-8")
 
 
@@ -93,9 +88,6 @@ def test_extras_that_are_named_exist() -> None:
     assert {"mcp", *re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)} >= extras
 
 
-# --- the gallery and its pictures -----------------------------------------------------------------
-
-
 def test_the_gallery_has_a_picture_of_each_report() -> None:
     gallery = _module("gallery")
     written = re.findall(r"-o (\S+)\.html", "\n".join(gallery.commands()))
@@ -111,9 +103,6 @@ def test_links_to_reports_are_on_the_site_only() -> None:
     gallery = _module("gallery")
     page = "<!-- reports -->\n```console\n$ pyprof report a -o b.html\n```\n"
     assert gallery.with_links(page) == f"{page}\n[open b.html](gallery/b.html)\n"
-
-
-# --- the site -------------------------------------------------------------------------------------
 
 
 def test_links_lead_to_pages_of_the_site() -> None:

@@ -100,10 +100,9 @@ def test_windows_by_steps(
 
 @pytest.mark.parametrize("instrument", [True, False])
 def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # noqa: FBT001
-    outcome = capture(WINDOWS, instrument=instrument)
-    assert outcome.path is not None
-    found = parse_file(outcome.path)
-    with gzip.open(outcome.path) as file:
+    path = known(capture(WINDOWS, instrument=instrument).path)
+    found = parse_file(path)
+    with gzip.open(path) as file:
         events = json.load(file)["traceEvents"]
     stop, begin = (
         next(event["ts"] for event in events if event["name"] == f"cudaProfiler{name}")
