@@ -20,6 +20,7 @@ from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import FORMS, METRICS, Profiled
 from tests.commands import run
 from tests.readers import ascend_json
+from tests.readers.kineto_json import Event, event, kernel, launch, op
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Seed:
         return "/" not in self.name
 
 
+NODE = "autograd::engine::evaluate_function: "
 _X = Tensor((8, 16), "float16")
 TEXTS = (
     marker.encode_op(Call("torch.nn.functional", "linear", (_X, _X))),
@@ -44,7 +46,7 @@ TEXTS = (
         "aten::addmm, seq = 4, op_id = 17, sizes = [[16], [8, 16], [16, 16]], "
         "input_op_ids = [(3,0), (0,-1), (9,0)]"
     ),
-    "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35",
+    f"{NODE}AddmmBackward0, op_id = 35",
     "AddmmBackward0, seq = 4, op_id = 36, sizes = [[8, 16]]",
     "Optimizer.step#SGD.step",
     "ProfilerStep#1",
@@ -90,21 +92,13 @@ def _ranges() -> list[Range]:
     return [*found, Range("layer:free", (0, 500_000), style=60, end_tid=12)]
 
 
-def _event(category: str, name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    event = {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 11}
-    return {**event, **more}
-
-
-def events(*, on_gpu: bool) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_labels", "pid": 1, "tid": 0, "args": {"labels": "CPU"}}
+def events(*, on_gpu: bool) -> list[Event]:
+    found: list[Event] = [
+        {"ph": "M", "name": "process_labels", "pid": 7, "tid": 0, "args": {"labels": "CPU"}}
     ]
     for step in range(_STEPS):
         at = 1_000.5 + step * 100
-        found.append(_event("user_annotation", f"ProfilerStep#{step}", at, 99.0))
-        found.append(_event("python_function", "train.py(10): main", at, 98.0))
-        found.append(_event("python_function", "nn.Module: Linear_0", at + 1, 40.0))
-        args = {
+        args: dict[str, Any] = {
             "External id": 10 * step + 1,
             "Sequence number": step,
             "Fwd thread id": 0,
@@ -115,17 +109,17 @@ def events(*, on_gpu: bool) -> list[dict[str, Any]]:
             "Call stack": "model.py(32): forward;train.py(10): main",
             "Module Hierarchy": "TOP(Net)::forward.fc(Linear)::forward",
         }
-        found.append(_event("cpu_op", "aten::linear", at + 2, 30.0, args=args))
-        found.append(_event("cpu_op", TEXTS[0], at + 3, 20.0, args={"External id": 10 * step + 2}))
-        nccl = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 64,
-                "Group size": 2, "Process Group Ranks": "[0, 1]"}  # fmt: skip
         back = {**args, "Fwd thread id": 1, "External id": 10 * step + 3}
-        found.append(
-            _event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0",
-                   at + 60, 20.0, tid=12, args=back)
-        )  # fmt: skip
+        found += [
+            event("user_annotation", f"ProfilerStep#{step}", at, 99.0),
+            event("python_function", "train.py(10): main", at, 98.0),
+            event("python_function", "nn.Module: Linear_0", at + 1, 40.0),
+            op("aten::linear", at + 2, 30.0, **args),
+            op(TEXTS[0], at + 3, 20.0, External_id=10 * step + 2),
+            op(f"{NODE}AddmmBackward0", at + 60, 20.0, tid=12, **back),
+        ]
         if on_gpu:
-            found += _launched(step, at, nccl)
+            found += _launched(step, at)
     if on_gpu:
         for name in ("DRAM BW (%)", "SM Clock (MHz)", "Power (W)"):
             samples = [*range(1_000_000, 1_300_000, 3_000)], [20.5, 31.5] * 50
@@ -133,30 +127,24 @@ def events(*, on_gpu: bool) -> list[dict[str, Any]]:
     return found
 
 
-def _launched(step: int, at: float, nccl: dict[str, Any]) -> list[dict[str, Any]]:
+def _launched(step: int, at: float) -> list[Event]:
+    nccl = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 64,
+            "Group size": 2, "Process Group Ranks": "[0, 1]"}  # fmt: skip
+    work: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+        ("kernel", NAMES[1], "cudaLaunchKernel", {}),
+        ("kernel", NAMES[2], "cudaLaunchKernel", nccl),
+        ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", "cudaMemcpyAsync", {"bytes": 4096}),
+        ("gpu_memset", "Memset (Device)", "cudaMemsetAsync", {"bytes": 4096}),
+    )
     found = []
-    for place, (category, name) in enumerate(
-        (
-            ("kernel", NAMES[1]),
-            ("kernel", NAMES[2]),
-            ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"),
-            ("gpu_memset", "Memset (Device)"),
-        )
-    ):
+    for place, (category, name, api, more) in enumerate(work):
         corr = 100 * step + place + 1
-        called = {"kernel": "cudaLaunchKernel", "gpu_memcpy": "cudaMemcpyAsync"}
-        api = _event("cuda_runtime", called.get(category, "cudaMemsetAsync"), at + 4 + place, 0.5,
-                     args={"correlation": corr, "cbid": 211})  # fmt: skip
-        args = {"correlation": corr, "device": 0, "stream": 7, "grid": [4, 2, 1],
-                "block": [128, 1, 1], "registers per thread": 32, "shared memory": 2048,
-                "bytes": 4096, "External id": 10 * step + 1}  # fmt: skip
-        more = nccl if "nccl" in name else {}
-        found += [api, _event(category, name, at + 30 + 5 * place, 4.5, pid=0, tid=7,
-                              args={**args, **more})]  # fmt: skip
-    flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": step + 1, "pid": 1}
-    found += [{**flow, "ph": "s", "ts": at + 2, "tid": 11}, {**flow, "ph": "f", "ts": at + 60,
-              "tid": 12, "bp": "e"}]  # fmt: skip
-    return found
+        done = kernel(corr, at + 30 + 5 * place, 4.5, name=name)
+        done["args"] |= {**more, "External id": 10 * step + 1}
+        found += [launch(corr, at + 4 + place, name=api), {**done, "cat": category}]
+    flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": step + 1, "pid": 7}
+    start, end = {"ph": "s", "ts": at + 2, "tid": 1}, {"ph": "f", "ts": at + 60, "tid": 12}
+    return [*found, {**flow, **start}, {**flow, **end, "bp": "e"}]
 
 
 def trace(*, on_gpu: bool) -> bytes:
@@ -236,8 +224,8 @@ def _memory() -> list[Seed]:
 def _allocation(place: int, size: int) -> dict[str, Any]:
     args = {"Addr": 64 * abs(size), "Bytes": size, "Device Type": place % 2, "Device Id": 0,
             "Total Allocated": 1000 + size, "Total Reserved": 4096}  # fmt: skip
-    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
-            "tid": 11, "ts": 12.0 + 40 * place, "args": args}  # fmt: skip
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7,
+            "tid": 1, "ts": 12.0 + 40 * place, "args": args}  # fmt: skip
 
 
 _SMALL_BYTES = 400_000
