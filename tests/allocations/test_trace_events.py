@@ -14,7 +14,7 @@ def test_events_are_sorted_by_time_with_their_addresses(tmp_path: Path) -> None:
     found = trace_events.read(written(tmp_path / "x.json", events))
     assert found.bytes.tolist() == [512, -512]
     assert found.address.tolist() == [100, 100]
-    assert (found.pid.tolist(), found.device_type.tolist()) == ([1, 1], [1, 1])
+    assert (found.pid.tolist(), found.device_type.tolist()) == ([7, 7], [1, 1])
 
 
 def _old_addresses(folder: Path, *sizes: int) -> list[int]:

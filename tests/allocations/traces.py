@@ -7,17 +7,14 @@ from typing import Any
 
 from tests.allocations import built
 from tests.commands import run
+from tests.readers import kineto_json
+from tests.readers.kineto_json import kernel, launch, op
 
 
 def event(ts: float, size: int, address: int = 16, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     arguments = {"Addr": address, "Bytes": size, "Device Type": 1, "Device Id": 0, **more}
-    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
-            "tid": 11, "ts": ts, "args": arguments}  # fmt: skip
-
-
-def op(name: str, ts: float, dur: float) -> dict[str, Any]:
-    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 11, "ts": ts, "dur": dur,
-            "args": {}}  # fmt: skip
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7,
+            "tid": 1, "ts": ts, "args": arguments}  # fmt: skip
 
 
 def written(path: Path, events: list[dict[str, Any]], **how: Any) -> Path:  # noqa: ANN401
@@ -27,27 +24,6 @@ def written(path: Path, events: list[dict[str, Any]], **how: Any) -> Path:  # no
 
 
 START_US = 1_700_000_000_000_000
-
-
-def _range(
-    name: str,
-    start: int,
-    end: int,
-    tid: int = 11,
-    category: str = "cpu_op",
-    **args: Any,  # noqa: ANN401
-) -> dict[str, Any]:
-    ranged = op(name, start, end - start) | {"tid": tid, "cat": category}
-    return ranged | {"args": args}
-
-
-def _kernel(
-    name: str, start: int, duration: int, number: int, call: int, tid: int = 11
-) -> list[dict[str, Any]]:
-    launch = _range("cudaLaunchKernel", call, call + 1, tid, "cuda_runtime", correlation=number)
-    work = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": start,
-            "dur": duration, "args": {"device": 0, "stream": 7, "correlation": number}}  # fmt: skip
-    return [launch, work]
 
 
 def recorded(folder: Path) -> tuple[Path, Path]:
@@ -62,14 +38,15 @@ def recorded(folder: Path) -> tuple[Path, Path]:
              "Sequence number": 1}  # fmt: skip
     back: dict[str, Any] = {"Sequence number": 1, "Fwd thread id": 0}
     events = [
-        _range("layer:net.0", 5, 25, category="user_annotation"),
-        _range("aten::linear", 6, 24, **shape),
-        _range("autograd::engine::evaluate_function: AddmmBackward0", 26, 75, 12,
-               **back),
-        _range("AddmmBackward0", 27, 74, 12, **back),
-        *_kernel("gemm", 100, 40, 1, 8),
-        *_kernel("gemm_back", 200, 80, 2, 28, 12),
-    ]  # fmt: skip
+        kineto_json.event("user_annotation", "layer:net.0", 5, 20),
+        op("aten::linear", 6, 18, **shape),
+        op("autograd::engine::evaluate_function: AddmmBackward0", 26, 49, tid=12, **back),
+        op("AddmmBackward0", 27, 47, tid=12, **back),
+        launch(1, 8),
+        kernel(1, 100, 40, name="gemm"),
+        launch(2, 28, tid=12),
+        kernel(2, 200, 80, name="gemm_back"),
+    ]
     trace = folder / "net.pt.trace.json"
     written(trace, events, head={"baseTimeNanoseconds": START_US * 1000})
     return built.write(folder / "net.memory.pickle", device), trace
@@ -82,7 +59,8 @@ def asked(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def timed_trace(path: Path, *memory: tuple[int, int]) -> Path:
     """Write a trace of two kernels, from 10 us to 140 us, and memory events: (time, bytes)."""
-    events = [op("aten::mul", 1, 130), *_kernel("scale", 10, 10, 0, 5),
-              *_kernel("scale", 100, 40, 1, 95)]  # fmt: skip
+    events = [op("aten::mul", 1, 130)]
+    events += [launch(0, 5), kernel(0, 10, 10, name="scale")]
+    events += [launch(1, 95), kernel(1, 100, 40, name="scale")]
     events += [event(ts, size, 64 * abs(size)) for ts, size in memory]
     return written(path, events, head={"baseTimeNanoseconds": START_US * 1000, "profile_memory": 1})

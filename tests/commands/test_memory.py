@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyprof.readers import kineto
-from tests.allocations import built
+from tests.allocations import built, traces
 from tests.commands import refused, run
 from tests.conftest import CAPTURES
 from tests.known import raising
@@ -169,10 +169,7 @@ def test_a_file_without_memory_is_refused(tmp_path: Path) -> None:
 
 def test_impossible_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     too_large = raising(pa.ArrowInvalid("Value 4611686018427387904 too large"))
-    trace = tmp_path / "net.pt.trace.json"
-    memory = {"Addr": 16, "Bytes": 512, "Device Type": 1, "Device Id": 0}
-    event = {"ph": "i", "name": "[memory]", "ts": 1, "pid": 1, "tid": 1, "args": memory}
-    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    trace = traces.written(tmp_path / "net.pt.trace.json", [traces.event(1, 512)])
     monkeypatch.setattr(kineto, "read", too_large)
     assert "impossible values (Value 4611686018427387904 too large)" in refused("memory", trace)
 

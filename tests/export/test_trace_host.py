@@ -1,6 +1,5 @@
 """Threads of the CPU in the timeline."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.analysis.captured import capture
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.export.exported import events, of
+from tests.readers.kineto_json import op, trace_file
 
 
 def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:
@@ -35,13 +35,9 @@ def test_ranges_that_may_overlap_are_asynchronous_and_others_slices(tmp_path: Pa
 
 def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
     """Without a GPU, ops are on their thread and not on a stream as well."""
-    ops = [
-        {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "name": name, "ts": 10 * number, "dur": 5,
-         "args": {"External id": number}}
-        for number, name in enumerate(("aten::relu", "aten::exp"), 1)
-    ]  # fmt: skip
-    source = tmp_path / "cpu.json"
-    source.write_text(json.dumps({"schemaVersion": 1, "traceEvents": ops}))
+    names = ("aten::relu", "aten::exp")
+    ops = [op(name, 10 * number, 5, External_id=number) for number, name in enumerate(names, 1)]
+    source = trace_file(tmp_path, ops)
     found = of(events(source, tmp_path / "net.pt.trace.json"), "cpu_op")
     assert sorted(event["name"] for event in found) == ["aten::exp", "aten::relu"]
 

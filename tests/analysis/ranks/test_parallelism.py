@@ -12,7 +12,7 @@ from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import Role, axes, group_role
 from tests.analysis.ranks.literal import Collective, collectives
 from tests.commands import run
-from tests.readers.kineto_json import kernel
+from tests.readers.kineto_json import kernel, text
 
 RANKS = 4
 STEP_US = 1000
@@ -94,8 +94,8 @@ def ranks(tmp_path: Path) -> Path:
                 _collective(corr + 3, at + 700, 200, "all_to_all", experts, got),
                 kernel(corr + 4, at + 750, 100),
             ]  # fmt: skip
-        trace = {"distributedInfo": {"rank": rank, "world_size": RANKS}, "traceEvents": events}
-        (tmp_path / f"rank{rank}.json").write_text(json.dumps(trace))
+        trace = text(events, distributedInfo={"rank": rank, "world_size": RANKS})
+        (tmp_path / f"rank{rank}.json").write_text(trace)
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from tests.builders import Work
 from tests.capture_files.metrics import kineto_counters, nsys_metrics, sampled
 from tests.commands import run
 from tests.parse.counters import planted
+from tests.readers.kineto_json import event
 
 
 @pytest.mark.parametrize("time", ["timestamp", "rawTimestamp"])
@@ -62,8 +63,7 @@ def _rising_power(path: Path) -> tuple[Path, list[Work]]:
     for number in range(4):
         first, last = work[number * len(work) // 4], work[(number + 1) * len(work) // 4 - 1]
         begin, end = (first.at[0] - 1600) / 1000, (last.at[0] - 900) / 1000
-        steps.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}",
-                      "pid": 1, "tid": 1, "ts": begin, "dur": end - begin})  # fmt: skip
+        steps.append(event("user_annotation", f"ProfilerStep#{number}", begin, end - begin))
     events = [
         *steps,
         *planted.trace(work),
