@@ -26,31 +26,23 @@ _MAX_DEVICES = 1 << 12
 """Greater than every number of a GPU."""
 
 
-class Samples:
-    """Samples gathered from a trace."""
-
-    def __init__(self) -> None:
-        self._meanings = Interned()
-        self._rows: list[tuple[int, float, int, float]] = []
-
-    def add(self, counters: Timed) -> None:
-        """Keep the values of known metrics in counter events."""
-        for event, us in zip(counters.events, counters.us.tolist(), strict=True):
-            args = all_args(event)
-            device = _device(event, args)
-            title = str(event.name)
-            for key, value in args.items():
-                entry = meaning(key or title) or meaning(title)
-                if entry and device is not None and (number := _number(value)) is not None:
-                    self._rows.append((device, us, self._meanings[entry], number))
-
-    def table(self, base_ns: int) -> pa.Table:
-        """Build the table of all samples."""
-        if not self._rows:
-            return schema.SAMPLES.empty_table()
-        device, ts, which, value = (np.array(column) for column in zip(*self._rows, strict=True))
-        time = nanoseconds(ts.astype(np.float64)) + base_ns
-        return samples(device, time, [*self._meanings], which, value.astype(np.float64))
+def read_samples(counters: Timed, base_ns: int) -> pa.Table:
+    """Build the table of the values of known metrics in counter events."""
+    meanings = Interned()
+    rows: list[tuple[int, float, int, float]] = []
+    for event, us in zip(counters.events, counters.us.tolist(), strict=True):
+        args = all_args(event)
+        device = _device(event, args)
+        title = str(event.name)
+        for key, value in args.items():
+            entry = meaning(key or title) or meaning(title)
+            if entry and device is not None and (number := _number(value)) is not None:
+                rows.append((device, us, meanings[entry], number))
+    if not rows:
+        return schema.SAMPLES.empty_table()
+    device_of, ts, which, value_of = (np.array(column) for column in zip(*rows, strict=True))
+    time = nanoseconds(ts.astype(np.float64)) + base_ns
+    return samples(device_of, time, [*meanings], which, value_of.astype(np.float64))
 
 
 def _device(event: Event, args: Mapping[str, Any]) -> int | None:

@@ -24,7 +24,7 @@ from pyprof.readers.kineto.columns import (
     timed,
     whole_number,
 )
-from pyprof.readers.kineto.counters import Samples
+from pyprof.readers.kineto.counters import read_samples
 from pyprof.readers.kineto.cpu import stopped
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import nodes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyprof.readers.kineto.file.events import Groups
+    from pyprof.readers.kineto.file.events import Event, Groups
 
     Header = Mapping[str, Any]
 
@@ -165,7 +165,7 @@ class TraceTables:
         self._arrows = ascend.Arrows()
         self.unknown: list[str] = []
         """Warnings about tracks that are left out, once `finish` was called."""
-        self._samples = Samples()
+        self._counters: list[Event] = []
         self.empty = True
         self._pairs: set[Any] = set()
         """Categories of events that are pairs, B and E, which are left out."""
@@ -195,7 +195,7 @@ class TraceTables:
             elif category == ascend.ARROW:
                 self._arrows.add(_only_timed(timed(group)))
             elif phase == "C":
-                self._samples.add(_only_timed(timed(group)))
+                self._counters += group
             elif phase == "M":
                 self._tracks.describe(group)
 
@@ -264,7 +264,7 @@ class TraceTables:
             ranges=shifted(table, base, *_TIMES),
             threads=self.threads(),
             devices=devices(trace.header, used, self._tracks.names()),
-            samples=self._samples.table(base),
+            samples=read_samples(_only_timed(timed(self._counters)), base),
             traced_ops=traced,
             warnings=tuple(self._warnings(activities, calls, traced)),
         )

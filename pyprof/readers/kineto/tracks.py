@@ -61,15 +61,13 @@ class Tracks:
     def describe(self, events: Iterable[Event]) -> None:
         """Gather metadata events."""
         for event in events:
-            if event.name not in ("process_labels", "process_name", "thread_name"):
-                continue
-            said, pid = all_args(event), str(event.pid)
+            pid = str(event.pid)
             if event.name == "process_labels":
-                self._labels[pid] = str(said.get("labels", ""))
+                self._labels[pid] = str(all_args(event).get("labels", ""))
             elif event.name == "process_name":
-                self._names[pid] = str(said.get("name", ""))
-            else:
-                self._threads[pid, str(event.tid)] = str(said.get("name", ""))
+                self._names[pid] = str(all_args(event).get("name", ""))
+            elif event.name == "thread_name":
+                self._threads[pid, str(event.tid)] = str(all_args(event).get("name", ""))
 
     def add(self, category: str, events: list[Event]) -> None:
         """Gather events of an unknown category, if they may be work."""
@@ -99,28 +97,21 @@ class Tracks:
 
     def names(self) -> dict[int, str]:
         """Return the names of devices other than GPUs, by their numbers."""
-        names: dict[int, str] = {}
-        for pid, number in self._numbers().items():
-            match = self._match(pid)
-            if self._names.get(pid) == ASCEND:
-                names[number] = "Ascend NPU"
-            elif match is not None and match[1] != "GPU":
-                names[number] = match[1]
-        return names
+        return {number: kind for number, kind in self._devices().values() if kind != "GPU"}
 
-    def _match(self, pid: str) -> re.Match[str] | None:
-        return _DEVICE.search(self._labels.get(pid, "")) or _DEVICE.search(self._names.get(pid, ""))
-
-    def _numbers(self) -> dict[str, int]:
-        """Number the processes that are devices: as their labels do, else from 0."""
-        numbers: dict[str, int] = {}
+    def _devices(self) -> dict[str, tuple[int, str]]:
+        """Return number and kind of each process that is a device: as in its label, else from 0."""
+        devices: dict[str, tuple[int, str]] = {}
         for pid in {**self._labels, **self._names}:
-            match = self._match(pid)
-            is_device = match is not None and self._labels.get(pid) != _HOST_LABEL
-            if self._names.get(pid) == ASCEND if self.is_ascend else is_device:
-                stated = match[2] if match is not None else None
-                numbers[pid] = len(numbers) if stated is None else int(stated)
-        return numbers
+            label, name = self._labels.get(pid, ""), self._names.get(pid, "")
+            match = _DEVICE.search(label) or _DEVICE.search(name)
+            kind = match[1] if match is not None and label != _HOST_LABEL else None
+            if self.is_ascend:
+                kind = "Ascend NPU" if name == ASCEND else None
+            if kind is not None:
+                number = match[2] if match is not None else None
+                devices[pid] = (len(devices) if number is None else int(number), kind)
+        return devices
 
     def work(self, hosts: Container[str]) -> tuple[list[Event], list[str]]:
         """Return devices' work among the gathered events, and warnings about unknown tracks.
@@ -128,18 +119,18 @@ class Tracks:
         Tracks of hosts, which are processes with ops or calls, are neither. The process of an event
         becomes the number of its device.
         """
-        numbers = self._numbers()
+        devices = self._devices()
         work: list[Event] = []
         others: dict[str, list[Event]] = defaultdict(list)
         for event in self._events:
             pid = str(event.pid)
-            if pid in numbers:
+            if pid in devices:
                 idle = _NO_STREAM.match(self._threads.get((pid, str(event.tid)), "")) is not None
                 if self.is_ascend and not idle:  # what an NPU lists may only wait
                     said = (event.name, all_args(event).get("Task Type"))
                     idle = any(_EVENT.fullmatch(str(each)) for each in said)
                 if not idle:
-                    event.pid = numbers[pid]
+                    event.pid, _ = devices[pid]
                     work.append(event)
             elif (
                 self.is_ascend

@@ -21,7 +21,7 @@ from pyprof.readers.sqlite.tables import Database
 from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyprof.arrays import Int64Array, Mask
@@ -49,9 +49,8 @@ def read(path: Path) -> schema.Capture:
     several, gpus, parts = [], [], []
     for number, recording in enumerate(recordings(db)):
         known = agents.Agents(recording)
-        pid = numbers.by_id(number, recording)
-        side = host.read(recording, pid)
-        parts += [part(recording, known, side, pid) for part in (kernels, copies)]
+        side = host.read(recording, numbers.by_id(number, recording))
+        parts += [kernels(recording, known, side), copies(recording, known, side)]
         gpus.append(known)
         several.append(side)
     activities = in_order(cupti.concat(parts))
@@ -135,17 +134,12 @@ _DIRECTIONS = {
 }
 
 
-def kernels(
-    recording: Recording,
-    known: Agents,
-    side: Host,
-    pid: Callable[[Int64Array], Int64Array],
-) -> pa.Table:
+def kernels(recording: Recording, known: Agents, side: Host) -> pa.Table:
     """Read the kernel dispatches, each once, in the schema's columns."""
     rows = recording.spans("kernel_dispatch", "kernel_id", "group_segment_size", *_SIZES)
     name, registers = _symbols(recording, ints(rows.column("kernel_id")))
     columns: dict[str, object] = {
-        **_base_columns(rows, schema.KERNEL, side, pid),
+        **_base_columns(rows, schema.KERNEL, side),
         "device": or_null(known.devices(ints(rows.column("agent_id")))),
         "name": name,
         "regs": or_null(registers),
@@ -157,12 +151,7 @@ def kernels(
     return schema.table(schema.ACTIVITIES, columns)
 
 
-def copies(
-    recording: Recording,
-    known: Agents,
-    side: Host,
-    pid: Callable[[Int64Array], Int64Array],
-) -> pa.Table:
+def copies(recording: Recording, known: Agents, side: Host) -> pa.Table:
     """Read the memory copies, with their directions and bytes."""
     rows = recording.spans("memory_copy", "size", "name_id", "dst_agent_id", "src_agent_id")
     target, origin = (
@@ -171,7 +160,7 @@ def copies(
     listed = (known.are_listed(ints(rows.column(f"{end}_agent_id"))) for end in ("dst", "src"))
     original = recording.strings.names(ints(rows.column("name_id")), "")
     columns = {
-        **_base_columns(rows, schema.MEMCPY, side, pid),
+        **_base_columns(rows, schema.MEMCPY, side),
         "device": or_null(np.where(origin == MISSING, target, origin)),
         "name": _copy_names(original, target, origin, np.logical_and(*listed)),
         "original_name": original,
@@ -180,9 +169,7 @@ def copies(
     return schema.table(schema.ACTIVITIES, columns)
 
 
-def _base_columns(
-    rows: pa.Table, kind: int, side: Host, pid: Callable[[Int64Array], Int64Array]
-) -> dict[str, object]:
+def _base_columns(rows: pa.Table, kind: int, side: Host) -> dict[str, object]:
     streams, queues = rows.column("stream_id"), rows.column("queue_id")
     stream_count, queue_count = (len(pc.unique(column)) for column in (streams, queues))
     streams = queues if stream_count <= 1 < queue_count else streams
@@ -190,7 +177,7 @@ def _base_columns(
         "kind": np.full(rows.num_rows, kind, np.int8),
         "start": rows.column("start"),
         "end": rows.column("end"),
-        "pid": or_null(pid(ints(rows.column("pid")))),
+        "pid": or_null(side.pid(ints(rows.column("pid")))),
         "stream": streams,
         "corr": side.events.links(ints(rows.column("event_id"))),
     }

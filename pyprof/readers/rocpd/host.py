@@ -199,6 +199,8 @@ class Host:
     ranges: pa.Table
     threads: pa.Table
     events: Events
+    pid: Callable[[Int64Array], Int64Array]
+    """Returns the numbers of the processes of its ids."""
 
 
 def read(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Host:
@@ -226,6 +228,7 @@ def read(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Host:
         schema.table(schema.RANGES, {**named, "style": style}),
         threads,
         events,
+        pid,
     )
 
 
