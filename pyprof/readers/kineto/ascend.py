@@ -38,32 +38,6 @@ _ARROW_CALL = "torch_to_npu"
 """torch_npu's name for a launch that only the flow event shows."""
 
 
-class Arrows:
-    """The arrows from ops to work."""
-
-    def __init__(self) -> None:
-        self._tails: dict[object, Event] = {}
-        self._heads: dict[object, tuple[str, int]] = {}
-        """Where arrows end: the stream and the start of their work, ns."""
-
-    def add(self, ends: Timed) -> None:
-        """Gather the ends of arrows."""
-        for event, start in zip(ends.events, ends.start.tolist(), strict=True):
-            key = str(event.id)
-            if event.ph == "s":
-                self._tails[key] = event
-            else:
-                self._heads[key] = (str(event.tid), start)
-
-    def tails(self, work: Timed) -> list[Event | None]:
-        """Return the event at which the arrow to each piece of work starts; None without one."""
-        of_place = {place: self._tails.get(key) for key, place in self._heads.items()}
-        return [
-            of_place.get((str(event.tid), start))
-            for event, start in zip(work.events, work.starts().to_pylist(), strict=True)
-        ]
-
-
 def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
     """Return the calls of CANN that launch work, on the threads of the process's ops."""
     launching = [event for event in events if "connection_id" in all_args(event)]
@@ -76,23 +50,33 @@ def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
 
 
 def with_arrows(
-    activities: pa.Table, tails: Sequence[Event | None], calls: pa.Table, threads: Threads
+    activities: pa.Table, work: Timed, arrows: Timed, calls: pa.Table, threads: Threads
 ) -> tuple[pa.Table, pa.Table]:
-    """Tie work to the op that its flow event comes from, unless a call of that thread launched it.
+    """Tie work to the op that its arrow comes from, unless a call of that thread launched it.
 
-    `activities` are in the order of `tails`. Returns the activities and all calls.
+    `activities` are in the order of `work`, `arrows` are both ends of all. Returns the activities
+    and all calls.
     """
-    rows = np.flatnonzero([tail is not None for tail in tails])
-    starts = timed([tail for tail in tails if tail is not None])
-    timely = np.isfinite(starts.us)
-    rows, starts = rows[timely], starts.filter(timely)
-    thread = threads.rows(starts.events)
+    tail_of_id: dict[str, tuple[Event, int]] = {}
+    place_of_id: dict[str, tuple[str, int]] = {}  # stream and start of the work at the other end
+    for event, start_ns in zip(arrows.events, arrows.start.tolist(), strict=True):
+        if event.ph == "s":
+            tail_of_id[str(event.id)] = (event, start_ns)
+        else:
+            place_of_id[str(event.id)] = (str(event.tid), start_ns)
+    tail_of_place = {place: tail_of_id.get(key) for key, place in place_of_id.items()}
+    places = zip((str(event.tid) for event in work.events), work.starts().to_pylist(), strict=True)
+    tails = [(row, tail) for row, place in enumerate(places) if (tail := tail_of_place.get(place))]
+
+    rows = np.array([row for row, _ in tails], np.int64)
+    thread = threads.rows([event for _, (event, _) in tails])
+    start = np.array([start_ns for _, (_, start_ns) in tails], np.int64)
     corr = ints(activities.column("corr")).copy()
     call = first_index(ints(calls.column("corr"), _NO_CALL), corr[rows])
     apart = np.append(ints(calls.column("thread")), MISSING)[call] != thread
     if not apart.any():
         return activities, calls
-    rows, thread, start = rows[apart], thread[apart], starts.start[apart]
+    rows, thread, start = rows[apart], thread[apart], start[apart]
     first = 1 + max(int(corr.max(initial=0)), int(ints(calls.column("corr")).max(initial=0)))
     own = first + np.arange(len(rows))
     corr[rows] = own

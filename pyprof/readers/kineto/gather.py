@@ -162,7 +162,7 @@ class TraceTables:
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
         self._tracks = Tracks()
-        self._arrows = ascend.Arrows()
+        self._arrows: list[Event] = []
         self.unknown: list[str] = []
         """Warnings about tracks that are left out, once `finish` was called."""
         self._counters: list[Event] = []
@@ -193,7 +193,7 @@ class TraceTables:
             elif phase == "X":
                 self._tracks.add(str(category), group)
             elif category == ascend.ARROW:
-                self._arrows.add(_only_timed(timed(group)))
+                self._arrows += group
             elif phase == "C":
                 self._counters += group
             elif phase == "M":
@@ -219,8 +219,8 @@ class TraceTables:
         rows = gpu.rows([kind_of(event) for event in work], work)
         if self._tracks.is_ascend:
             calls = ascend.calls(self._tracks.of_process(ascend.CALLS), self._threads)
-            tails = self._arrows.tails(timed(work))
-            rows, calls = ascend.with_arrows(rows, tails, calls, self._threads)
+            arrows = _only_timed(timed(self._arrows))
+            rows, calls = ascend.with_arrows(rows, timed(work), arrows, calls, self._threads)
             self._calls.append(calls)
         self._activities.append(rows)
 
