@@ -7,15 +7,7 @@ from functools import cached_property, lru_cache
 
 from pyprof.marker.decode import decode_name, decode_op, decode_seq, decode_trace
 from pyprof.marker.kind import NOT_OPS, classify
-from pyprof.marker.model import (
-    CLOSURE,
-    DDP,
-    EVALUATE,
-    STOPPED,
-    Call,
-    Kind,
-    is_backward,
-)
+from pyprof.marker.model import CLOSURE, DDP, EVALUATE, STOPPED, Call, Kind, is_backward
 
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
 _NODE = re.compile(r"Backwards?\d*(?:_copy)?$")

@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.records.merging import (
-    known_in_both,
-    merge_sums,
-    merge_unique,
-    merged_by,
-    same_or_none,
-)
+from pyprof.records.merging import known_in_both, merge_sums, merge_unique, merged_by, same_or_none
 
 
 class Pair(NamedTuple):

@@ -14,12 +14,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import MISSING, first_index, ints, or_null, set_column
 from pyprof.readers.kineto import gpu
-from pyprof.readers.kineto.columns import (
-    Timed,
-    concat,
-    timed,
-    whole_number,
-)
+from pyprof.readers.kineto.columns import Timed, concat, timed, whole_number
 from pyprof.readers.kineto.file.events import all_args
 
 if TYPE_CHECKING:

@@ -14,13 +14,7 @@ import pyarrow as pa
 
 from pyprof import marker
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import (
-    Interned,
-    Threads,
-    Timed,
-    times,
-    whole_numbers,
-)
+from pyprof.readers.kineto.columns import Interned, Threads, Timed, times, whole_numbers
 from pyprof.readers.kineto.file import events
 from pyprof.readers.kineto.file.events import NO_JSON, NO_NUMBER
 from pyprof.readers.kineto.op_texts import FRAME, MARKER, MODULE, OpTexts, named
