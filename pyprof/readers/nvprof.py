@@ -97,8 +97,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     rows = pa.concat_tables(tables)
     apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in tables])
     ids = np.stack(
-        [ints(rows.column("processId"), 0), ints(rows.column("threadId"), 0) & _TID_BITS],
-        axis=1,
+        [ints(rows.column("processId"), 0), ints(rows.column("threadId"), 0) & _TID_BITS], axis=1
     )
     codes = apis * _MAX_CALLS + ints(rows.column("cbid"), 0)
     used, inverse = np.unique(codes, return_inverse=True)

@@ -43,11 +43,7 @@ _PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "DRAM Throughput",
         ),
         "regs": ("launch__registers_per_thread", "Registers Per Thread"),
-        "sm_count": (
-            "launch__sm_count",
-            "# SMs",
-            "device__attribute_multiprocessor_count",
-        ),
+        "sm_count": ("launch__sm_count", "# SMs", "device__attribute_multiprocessor_count"),
     }
 )
 """Counters that are one metric: the first of these names that the file has."""

@@ -26,10 +26,7 @@ def test_recordings_of_one_file_are_joined_by_their_own_ids(
         Work("first", at=(1000, 1100), call=(10, 20), pid=41, tid=41, corr=1),
         Work("second", at=(1000, 1200), call=(11, 21), pid=42, tid=43, corr=1, device=1),
     ]
-    ranges = [
-        Range(OP, (5, 30), pid=41, tid=41),
-        Range("layer:second", (5, 30), pid=42, tid=43),
-    ]
+    ranges = [Range(OP, (5, 30), pid=41, tid=41), Range("layer:second", (5, 30), pid=42, tid=43)]
     path = rocpd_db(tmp_path / "net.db", work, ranges, one_table=one_table)
     capture = readers.read(path)
     assert rows(capture.activities, "pid", "device", "name") == [

@@ -55,11 +55,7 @@ class CaptureFiles:
     warnings: list[str] = field(default_factory=list)
 
 
-def attached(
-    capture: schema.Capture,
-    path: Path,
-    own: Captured,
-) -> schema.Capture:
+def attached(capture: schema.Capture, path: Path, own: Captured) -> schema.Capture:
     """Add to a trace how its graphs were captured: in itself, and in other traces next to it.
 
     `own` are the graphs that were captured in the trace itself. Without a graph launch no file is
