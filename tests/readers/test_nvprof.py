@@ -43,11 +43,7 @@ def test_everything_comes_out(version: int, tmp_path: Path) -> None:
         (8, 25, "mm, seq = 4"),
         (9, None, "still open"),
     ]
-
-
-def test_calls_and_markers_of_one_thread_match(tmp_path: Path) -> None:
-    """A signed 32-bit id and an eight-byte blob name the same thread."""
-    capture = readers.read(nvprof_db(tmp_path / "net.sql", WORK, RANGES))
+    # calls have a signed 32-bit id, markers an eight-byte blob
     assert rows(capture.threads, "pid", "tid") == [(1, HIGH_TID)]
 
 
