@@ -132,12 +132,6 @@ def test_a_graph_without_a_number_has_none_in_its_name(tmp_path: Path) -> None:
     assert readers.read(path).activities["name"].to_pylist() == ["[CUDA graph]"]
 
 
-def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> None:
-    """Kernels alone can be reported; the warning says why they have no ops."""
-    (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1])).warnings
-    assert "no NVTX ranges" in warning
-
-
 def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
     path = nsys_db(tmp_path / "a.sqlite", WORK, RANGES)
     before = path.read_bytes()

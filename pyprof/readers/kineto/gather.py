@@ -55,10 +55,8 @@ _MAX_RANKS = 1 << 31
 
 def version(header: Header) -> str | None:
     """Return torch's version; only traces captured by PyProf and the like state it."""
-    for key in ("torch_version", "pytorch_version"):
-        if isinstance(text := header.get(key), str):
-            return text
-    return None
+    stated = (header.get(key) for key in ("torch_version", "pytorch_version"))
+    return next((text for text in stated if isinstance(text, str)), None)
 
 
 def devices(header: Header, used: Sequence[int], named: Mapping[int, str]) -> pa.Table:

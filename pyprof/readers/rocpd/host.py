@@ -35,19 +35,23 @@ _OF_RANGES = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API", "rocm_marker_api")
 class Events:
     """The events of a recording by their ids."""
 
-    def __init__(self, recording: Recording, regions: pa.Table, is_range: Mask) -> None:
-        """Read the events; `is_range` marks the regions whose texts are wanted."""
+    def __init__(
+        self, recording: Recording, of_regions: Int64Array, names: pa.DictionaryArray, wanted: Mask
+    ) -> None:
+        """Read the events of regions of some names; `wanted` marks those whose texts are."""
         self._recording = recording
-        self.of_regions = ints(regions.column("event_id"))
-        names = recording.strings.names(ints(regions.column("name_id")), "").dictionary.to_pylist()
+        self.of_regions = of_regions
+        distinct = names.dictionary.to_pylist()
+        inner_names = [_INNER.match(name) is not None for name in distinct]
+        has_others = not all(map(_API.match, distinct))
         columns = ["id", "stack_id"]
-        columns += ["parent_stack_id"] if any(map(_INNER.match, names)) else []
-        self._has_others = not all(map(_API.match, names))
-        columns += ["category_id"] if self._has_others else []
-        rows, texts = _read(recording, self.of_regions[is_range], columns)
+        columns += ["parent_stack_id"] if any(inner_names) else []
+        columns += ["category_id"] if has_others else []
+        rows, texts = _read(recording, of_regions[wanted], columns)
         self._index = Rows(ints(rows.column("id")))
-        self._category = ints(rows.column("category_id")) if self._has_others else None
-        self._link = _links(recording, rows, self._index, regions)
+        self._category = ints(rows.column("category_id")) if has_others else None
+        inner = np.array([*inner_names, False])[names.indices.to_numpy()]
+        self._link = _links(rows, self._index, of_regions[inner])
         self._texts, self._text_of = texts, Rows(ints(texts.column("id")))
 
     def links(self, event_ids: Int64Array) -> pa.Array:
@@ -120,21 +124,18 @@ def _arguments(recording: Recording, ids: Int64Array) -> pa.StringArray:
     return given.take(or_null(index))
 
 
-def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Table) -> Int64Array:
+def _links(events: pa.Table, index: Rows, inner: Int64Array) -> Int64Array:
     """Return the id that each event shares with its launch: the stack id of the outermost call.
 
-    Calls of HSA lie inside those of HIP, and one of them may be what a kernel refers to.
+    Calls of HSA lie inside those of HIP, and one of them may be what a kernel refers to: `inner`.
     """
     stack = ints(events.column("stack_id"))
     stack = np.where(stack > 0, stack, MISSING)
-    names = recording.strings.names(ints(regions.column("name_id")), "")
-    inner_names = [bool(_INNER.match(name)) for name in names.dictionary.to_pylist()]
-    inner = np.flatnonzero(np.array([*inner_names, False])[names.indices.to_numpy()])
     if not len(inner):
         return stack
     parent = ints(events.column("parent_stack_id"))
-    rows = index.rows(ints(regions.column("event_id"))[inner])
-    rows = rows[(rows != MISSING)]
+    rows = index.rows(inner)
+    rows = rows[rows != MISSING]
     above = Rows(stack[rows])
     outer = np.where(parent[rows] > 0, parent[rows], stack[rows])
     link = stack.copy()
@@ -208,7 +209,8 @@ def read(recording: Recording, pid: Callable[[Int64Array], Int64Array]) -> Host:
     regions = recording.spans("region", "name_id")
     names = recording.strings.names(ints(regions.column("name_id")), "unknown call")
     kind = _kinds(names)
-    events = Events(recording, regions, np.isin(kind, (_NESTED, _FREE)))
+    event_ids = ints(regions.column("event_id"))
+    events = Events(recording, event_ids, names, np.isin(kind, (_NESTED, _FREE)))
     kind = np.where((kind == _CALL) & events.are_ranges(), _NESTED, kind)
     thread, threads = _threads(recording, regions, pid)
     listed = regions.select(["start", "end"]).append_column("thread", pa.array(thread))
