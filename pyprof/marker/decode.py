@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?\d+")
 _FIELDS = ("seq", "op_id", "sizes", "input_op_ids", "dtypes", "strides", "inputs", "stopped")
-_OF_ARGS = ("sizes", "dtypes", "strides", "inputs")
 _MARKS = {name: f", {name} = " for name in _FIELDS}
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
@@ -166,7 +165,8 @@ def decode_seq(text: str) -> Seq:
     call = None
     if not name.startswith(EVALUATE):
         mod, _, op = name.rpartition("::")
-        columns = [_literal(fields.get(key, "")) for key in _OF_ARGS]
+        keys = ("sizes", "dtypes", "strides", "inputs")
+        columns = [_literal(fields.get(key, "")) for key in keys]
         has_sizes = isinstance(columns[0], list)
         padded = [_pad(column, len(columns[0])) for column in columns] if has_sizes else []
         args = tuple(_aten_value(*arg) for arg in zip(*padded, strict=True))

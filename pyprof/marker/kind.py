@@ -89,7 +89,6 @@ def classify(text: str) -> Kind:
 
 
 def _classify_name(name: str) -> Kind:
-    """Return the kind of a range that is only a name."""
     if not name.strip() or name == STEP_END or (_NAMES.match(name) is not None):
         return Kind.CONTEXT
     return Kind.STEP if is_step(name) else Kind.USER

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_MARK_BYTES = len(codecs.BOM_UTF8)
 
 
 def utf8(data: bytes) -> bytes:
@@ -29,7 +28,7 @@ def utf8_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
     head = b""
     for block in blocks:  # the first may be shorter than a mark
         head += block
-        if len(head) >= _MARK_BYTES:
+        if len(head) >= len(codecs.BOM_UTF8):
             break
     if not head.startswith(_UTF16):
         yield head.removeprefix(codecs.BOM_UTF8)

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
 FORMAT = "an nsys report (.nsys-rep)"
 
-_SUFFIXES = (".nsys-rep", ".qdrep")
 _COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output")
 
 
 def sniff(path: Path, head: bytes) -> bool:
     """Recognise a report by its suffix (the format has no signature)."""
     del head
-    return path.name.endswith(_SUFFIXES)
+    return path.name.endswith((".nsys-rep", ".qdrep"))
 
 
 def read(path: Path) -> Capture:

@@ -178,7 +178,6 @@ def _read(path: Path, skip: Collection[str]) -> Records:
 
 
 def _records(table: pa.Table, devices: bytes | None) -> Records:
-    """Make records from a file's table and the devices in its metadata."""
     table = table.unify_dictionaries()
     table.validate(full=True)
     with thread_pool() as pool:  # Arrow works outside Python's lock

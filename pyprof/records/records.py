@@ -342,7 +342,7 @@ def _pack(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
         return None
     lowest = [int(column.min()) for column in columns]
     spread = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
-    if math.prod(spread) >= _PACKED:
+    if math.prod(spread) >= 1 << 62:
         return None
     packed = np.zeros(len(columns[0]), np.int64)
     for column, low, size in zip(columns, lowest, spread, strict=True):
@@ -351,9 +351,6 @@ def _pack(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
             packed += column
             packed -= low
     return packed
-
-
-_PACKED = 1 << 62
 
 
 def concat_dictionaries(parts: Sequence[DictionaryColumn]) -> DictionaryColumn:

@@ -293,9 +293,6 @@ def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
     )
 
 
-_MOVES = (schema.MEMCPY, schema.MEMSET)
-
-
 def _sizes(args: Sequence[WorkArgs | CallArgs]) -> list[object]:
     """Return the bytes of copies and fills, under whichever name; None for other work."""
     named = ((a.bytes, a.size, a.size_bytes) for a in args)
@@ -310,7 +307,9 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
     """Fill in shared memory and bytes of copies and fills; convert each grid to blocks."""
     index = first_index(integers(sizes["corr"]), integers(activities["corr"], _NO_CALL))
     smem, size = (sizes[name].combine_chunks().take(or_null(index)) for name in ("smem", "bytes"))
-    moves = pa.compute.is_in(activities["kind"], pa.array(_MOVES, pa.int8())).combine_chunks()
+    moves = pa.compute.is_in(
+        activities["kind"], pa.array((schema.MEMCPY, schema.MEMSET), pa.int8())
+    ).combine_chunks()
     columns = {
         "smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem),
         "bytes": pa.compute.coalesce(

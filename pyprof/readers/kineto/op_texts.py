@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FRAME, MODULE, NOTE, MARKER, OP, COMPILING = range(6)
 """Kinds of ranges. MARKER is an annotation with a trace of PyProf's own, COMPILING is around a part
 of what torch.compile does before a model runs."""
-_COMPILING = "(dynamo_timed)"
 
 OWN = ("{", "layer:", "pyprof%")
 """Prefixes of PyProf's texts."""
@@ -34,8 +33,6 @@ _SEQ, _OP_ID = ", seq = ", ", op_id = "
 """Precede the numbers that differ from call to call."""
 _MAX_NUMBER = 10**18
 """Numbers from here on stay in their text, as `templates.split` has it."""
-
-_Key = tuple[object, ...]
 
 
 _OTHERS = attrgetter(
@@ -54,7 +51,7 @@ class OpTexts:
         self._texts = Interned()
         self._templates: set[int] = set()
         """Texts without their numbers."""
-        self._forms: dict[_Key, tuple[int, int, int]] = {}
+        self._forms: dict[tuple[object, ...], tuple[int, int, int]] = {}
         """What `_form` returns, for calls that differ in nothing but their numbers."""
 
     def intern(self, text: str) -> int:
@@ -192,7 +189,7 @@ def _text(
         except RecursionError:  # very deeply nested lists in place of sizes
             return OP, marker.encode_seq(name, seq=seq, op_id=op_id)
     text = marker.decode_annotation(name)
-    if text.endswith(_COMPILING):
+    if text.endswith("(dynamo_timed)"):
         return COMPILING, text
     kind = marker.classify(text)
     if not (own or op) and kind is marker.Kind.SEQ:  # a range of the user's called aten::mm

@@ -176,7 +176,9 @@ def _read_long(
     described = [(key, column) for key, column in index.items() if column < metric]
     keys = [index[name] for name in (_ID, _PROCESS, _NAME) if name in index]
     if _ID not in index:  # kernels without a number: all that describes them
-        keys = [column for name, column in index.items() if column < metric and name != _SECTION]
+        keys = [
+            column for name, column in index.items() if column < metric and name != "Section Name"
+        ]
     kernels: dict[tuple[str, ...], Kernel] = {}
     for row in rows:
         if len(row) <= max(metric, value, *keys) or not row[name]:
@@ -194,9 +196,6 @@ def _read_long(
                 meant = f"{meant} [%]"
             kernel.metrics.setdefault(meant, spelt)
     return [*kernels.values()]
-
-
-_SECTION = "Section Name"
 
 
 _TWO_MEANINGS = frozenset({"Memory Throughput"})

@@ -171,15 +171,12 @@ def _read_events(db: Database) -> tuple[pa.Table, pa.Table]:
             return events
         kind = events.column("eventType")
         domains.append(events.filter(pc.equal(kind, _DOMAIN)))
-        is_range = pc.is_in(kind, value_set=_RANGES)
+        is_range = pc.is_in(kind, value_set=pa.array((*_PUSH_POP, *_START_END)))
         return events if pc.all(is_range).as_py() else events.filter(is_range)
 
     events = db.read(table, {**columns, "text": Numbered}, piece=ranges)
     named = {"domainId", "globalTid", "text"} <= db.columns(table)
     return events, pa.concat_tables(domains if named else domains[:1])
-
-
-_RANGES = pa.array((*_PUSH_POP, *_START_END))
 
 
 def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str]:

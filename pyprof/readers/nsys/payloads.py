@@ -95,7 +95,6 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
 # range or, in a group of calls, inside the `ncclGroupEnd` after it. The number of ranks of
 # a communicator is recorded where it is made.
 _PREFIX = "nccl"
-_GROUP_END = "ncclGroupEnd"
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
 _BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
 """Their message size is a rank's input; for others it is the part of one of n ranks."""
@@ -177,7 +176,7 @@ class _Ranges:
         for row, (one, text) in enumerate(zip(thread.tolist(), texts, strict=True)):
             if self._said[row] is not None:
                 self._speaking.setdefault(one, []).append(row)
-            elif text == _GROUP_END:
+            elif text == "ncclGroupEnd":
                 self._closing.setdefault(one, []).append(row)
 
     def around(self, thread: int, at: int) -> str | None:

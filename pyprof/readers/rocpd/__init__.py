@@ -222,7 +222,7 @@ def _copy_names(
     ]
     by_ends = np.where(origin == MISSING, 0, 2) + np.where(target == MISSING, 0, 1)
     code = original.indices.to_numpy() * len(_BY_ENDS) + np.where(
-        ends_known, by_ends, _UNKNOWN_ENDS
+        ends_known, by_ends, len(_BY_ENDS) - 1
     )
     distinct, index = np.unique(code.astype(np.int64), return_inverse=True)
     names = []
@@ -234,4 +234,3 @@ def _copy_names(
 
 _BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD", "")
 """By whether a GPU is the origin (2), and whether one is the target (1); last, if unknown."""
-_UNKNOWN_ENDS = len(_BY_ENDS) - 1

@@ -58,12 +58,9 @@ def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
     }
 
 
-_MAX_NUMBER = 1 << 30
-
-
 def _positive(stated: dict[str, Any], key: str) -> int | None:
     value = stated.get(key)
-    return value if type(value) is int and 0 < value < _MAX_NUMBER else None
+    return value if type(value) is int and 0 < value < 1 << 30 else None
 
 
 def table(several: Sequence[Agents]) -> pa.Table:

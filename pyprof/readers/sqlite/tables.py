@@ -154,7 +154,6 @@ def _connection(file: Path) -> tuple[str, Sequence[str]]:
 
 
 def _query(file: Path, query: str) -> Iterator[pa.RecordBatch]:
-    """Run a query; yield its rows as they are read."""
     uri, before = _connection(file)
     with (
         adbc_driver_sqlite.connect(uri) as database,

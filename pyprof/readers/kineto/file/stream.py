@@ -240,7 +240,6 @@ def _read(piece: bytes) -> list[Event] | None:
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
-    """Find the last boundary between two events."""
     reach = 1 << 14
     while True:
         boundary = None

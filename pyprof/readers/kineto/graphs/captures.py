@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.graphs.nodes import Captured
 
 DETAILS = "execution_details.json"
-_TRACES = (".json", ".json.gz")
 _MAX_BYTES = 16 << 20
 """No list of files is longer."""
 
@@ -159,7 +158,7 @@ def _add_listed(folder: Path, capture_files: CaptureFiles) -> None:
     capture_files.files += [
         File(other)
         for other in inside
-        if other.name.endswith(_TRACES)
+        if other.name.endswith((".json", ".json.gz"))
         and other.name not in {*names, DETAILS}
         and other not in capture_files.annotations
         and other.is_file()

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, Mask
 
-_BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
-_END = r"^(?:cuda|cu|hip)StreamEndCapture"
 _NODES = (
     (schema.GRAPH, r"GraphLaunch"),  # a graph inside one
     (MISSING, r"LaunchHostFunc"),
@@ -86,7 +84,8 @@ def captured(
 
 def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
     """Return the captures in the order in which they began, and whether all began and ended."""
-    begin, end = named(calls, _BEGIN), named(calls, _END)
+    bounds = (rf"^(?:cuda|cu|hip)Stream{which}Capture" for which in ("Begin", "End"))
+    begin, end = (named(calls, pattern) for pattern in bounds)
     rows = np.flatnonzero(begin | end)
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
     opened: dict[int, int] = {}
