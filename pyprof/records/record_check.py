@@ -16,8 +16,6 @@ from pyprof.readers.spans import LONGEST_NS, NO_TIME, Spans
 from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyprof.arrays import Mask
 
 
@@ -45,8 +43,7 @@ def plausible_records(source: str, records: Records) -> Records:
         if isinstance(records.columns.get(name), pa.ChunkedArray)
     }
     records, twice = _drop_duplicates(replace(records, columns={**records.columns, **pieces}))
-    ran = _spans(records)
-    wrong = _find_impossible(records, ran)
+    ran, wrong = _check_times(records)
     gone = validate.any_of(wrong, records.rows)
     if records.rows and gone.all():
         raise RecordsError(validate.no_valid_time_message(source, wrong, records.rows))
@@ -86,14 +83,17 @@ def _without_values(records: Records, name: str) -> pa.Array:
     return pa.array(column.index) if isinstance(column, DictionaryColumn) else records.arrow(name)
 
 
-def _spans(records: Records) -> Spans:
-    """Start, end and duration of work; old files and merged lines have the duration alone."""
+def _check_times(records: Records) -> tuple[Spans, dict[str, Mask]]:
+    """Return when work ran, and the rows whose time is impossible, by the reason.
+
+    Old files and merged lines have the duration alone.
+    """
     start, end, duration = (
         validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
     timed = (start != NO_TIME) & (end != NO_TIME)
     with_length = duration != NO_TIME
-    return Spans(
+    ran = Spans(
         np.where(timed | ~with_length, start, 1),
         np.where(
             with_length, np.where(timed, end, np.minimum(duration, 2 * LONGEST_NS) + 1), NO_TIME
@@ -102,23 +102,16 @@ def _spans(records: Records) -> Spans:
         validate.ints_or_unknown(records.arrow("corrId")),
         timed & records.of_kind(*validate.STREAMED),
     )
-
-
-def _find_impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
-    start, end, duration = (
-        validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
-    )
-    known = (start != NO_TIME) & (end != NO_TIME) & (duration != NO_TIME)
-    with np.errstate(over="ignore"):
-        other = known & (end - start != duration)
     calls = records.arrow("launch").flatten().to_numpy(zero_copy_only=False)  # start, end, start
-    wrong = spans.invalid_intervals(plain, np.asarray(calls[::2], np.int64))
+    wrong = spans.invalid_intervals(ran, np.asarray(calls[::2], np.int64))
+    with np.errstate(over="ignore"):
+        other = timed & with_length & (end - start != duration)
     beyond = _mark_sentinels(records, "start") | _mark_sentinels(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
         new = rows & ~validate.any_of(wrong, records.rows)
         if new.any():
             wrong[why] = wrong.get(why, False) | new
-    return wrong
+    return ran, wrong
 
 
 def _mark_sentinels(records: Records, name: str) -> Mask:
