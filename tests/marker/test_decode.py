@@ -174,15 +174,10 @@ def test_the_arguments_of_a_real_op_are_read() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("AddmmBackward", True),
-        ("AddmmBackward0", True),
-        ("SumBackward1", True),
-        ("MyFnBackward", True),
+        *((name, True) for name in ("AddmmBackward", "AddmmBackward0", "SumBackward1")),
+        *((name, True) for name in ("MyFnBackward", "aten::conv_backward")),
         ("autograd::engine::evaluate_function: X", True),
-        ("aten::conv_backward", True),
-        ("aten::mm", False),
-        ("BackwardsCompatible", False),
-        ("Backward0Hook", False),
+        *((name, False) for name in ("aten::mm", "BackwardsCompatible", "Backward0Hook")),
     ],
 )
 def test_backward_nodes_are_recognised_by_name(name: str, expected: bool) -> None:  # noqa: FBT001

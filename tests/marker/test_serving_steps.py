@@ -9,10 +9,8 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
 @pytest.mark.parametrize(
     ("text", "step"),
     [
-        (
-            "execute_8192_context_9(sq8155sk8430sqsq1sqsk2)_generation_37(sq37sk34489sqsq37sqsk3)",
-            ServingStep("mixed", 8192, 8192, 8192),
-        ),
+        ("execute_8192_context_9(sq8155sk8430sqsq1sqsk2)_generation_37(sq37sk34489sqsq37sqsk3)",
+         ServingStep("mixed", 8192, 8192, 8192)),
         ("execute_context_1(888)_generation_0(0)", ServingStep("prefill", 888, None, 888)),
         ("execute_context_0(0)_generation_7(7)", ServingStep("decode", 7, None, 7)),
         ("execute_context_0(0)_generation_0(0)", ServingStep("", 0)),
@@ -21,29 +19,18 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
         ("execute_new_0_cached_3", ServingStep("")),  # a prefill in parts, or a decode
         ("step[DECODE bs=32]", ServingStep("decode", 32, None, 32)),
         ("step[IDLE]", ServingStep("")),
-        (
-            (
-                "step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1"
-                " g_sqsk=12]"
-            ),
-            ServingStep("mixed", 6, None, 2),
-        ),
-        (
-            "step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]",
-            ServingStep("prefill", 14721),
-        ),
-        (
-            "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=1 sqsk=1 sk=17408]",
-            ServingStep("prefill", 17408),
-        ),
+        (("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1"
+          " g_sqsk=12]"), ServingStep("mixed", 6, None, 2)),
+        ("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]",
+         ServingStep("prefill", 14721)),
+        ("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=1 sqsk=1 sk=17408]",
+         ServingStep("prefill", 17408)),
         ("decode[bs=32/64 tok=128 d=32 spec=3]", ServingStep("decode", 128, 256, 64)),
         ("decode[bs=4]", ServingStep("decode", None, None, 4)),
         ("execute_context_1024_generation_64", ServingStep("mixed", None)),
         ("decode[3]", None),
-        (
-            "[Executor] _forward_step 7: 1 ctx reqs, 300 ctx tokens, 32 gen reqs",
-            ServingStep("mixed", 332),
-        ),
+        ("[Executor] _forward_step 7: 1 ctx reqs, 300 ctx tokens, 32 gen reqs",
+         ServingStep("mixed", 332)),
         ("[Executor] _forward_step 9: 0 ctx reqs, 32 gen reqs", ServingStep("decode", 32)),
         ("[Executor] _forward_step: 2 ctx reqs, 0 gen reqs", ServingStep("prefill", None)),
         ("[Executor] _forward_step", None),
@@ -57,7 +44,7 @@ from pyprof.marker.serving_steps import Batch, Phase, states_requests
         ("execute_model", None),
         ("", None),
     ],
-)
+)  # fmt: skip
 def test_phase_tokens_and_batch(text: str, step: ServingStep | None) -> None:
     assert serving_step(text) == step
 
