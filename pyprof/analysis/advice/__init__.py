@@ -10,6 +10,7 @@ from pyprof.analysis.advice.finding import Advice, AdviceSums, in_order
 from pyprof.analysis.advice.registry import TIMES, Scope, find_scope, rules, times_unknown
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.time.steady import find_loop, with_first_steps
+from pyprof.prof.processor import processor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,13 +111,14 @@ def _apply(
 ) -> list[Advice]:
     """Apply the rules; drop advice that saves less than a share of `of_ns`, or of the span."""
     of_ns = context.span_ns if of_ns is None else of_ns
+    processor = processor_of(context.table.records)  # what users call a GPU
     advice_of_rule = ((name, _find(rule, context)) for name, rule in rules().items())
     return [
         replace(
             advice,
             rule=name,
-            title=_GPU.sub(context.processor, advice.title),
-            action=_GPU.sub(context.processor, _CUDA.sub(context.torch_device, advice.action)),
+            title=_GPU.sub(processor, advice.title),
+            action=_GPU.sub(processor, _CUDA.sub(context.torch_device, advice.action)),
             of_ns=of_ns,
             steps=steps,
         )

@@ -96,12 +96,10 @@ def find_scope(context: RuleContext) -> Scope:
     missing: dict[str, str] = {}
     for rule in rules().values():
         unmet = [reason for need in rule.needs if (reason := reasons[need]) is not None]
-        if _SILENT in unmet:
-            continue
-        if unmet:
-            missing.setdefault(rule.about, unmet[0])
-        else:
+        if not unmet:
             looked_at[rule.about] = None
+        elif _SILENT not in unmet:
+            missing.setdefault(rule.about, unmet[0])
     by_reason: dict[str, tuple[str, ...]] = {}
     for about, reason in missing.items():
         if about not in looked_at:

@@ -36,7 +36,6 @@ from pyprof.gpu.roofline import NS_PER_S, SHORTEST_NS
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.prof.processor import processor_of
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
@@ -113,11 +112,6 @@ class RuleContext:
         """What torch calls the devices here: `cuda`, unless one is known to be of another kind."""
         kinds = map(torch_device, self.table.records.dictionary("gpu").values)
         return next((kind for kind in kinds if kind != "cuda"), "cuda")
-
-    @cached_property
-    def processor(self) -> str:
-        """What users call the device; it replaces "GPU" in texts, which those on CPU ops lack."""
-        return processor_of(self.table.records)
 
     @cached_property
     def trains(self) -> bool:
