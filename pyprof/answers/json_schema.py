@@ -35,10 +35,7 @@ def schema() -> dict[str, Any]:
                 "description": "Of this schema; see docs/json.md.",
             },
             "kind": {"const": kind, "description": "Which answer it is: the command's name."},
-            "pyprof_version": {
-                "type": "string",
-                "description": "Version of pyprof that wrote it.",
-            },
+            "pyprof_version": {"type": "string", "description": "Version of pyprof that wrote it."},
             "warnings": {
                 "type": "array",
                 "items": {"type": "string"},

@@ -318,11 +318,7 @@ class RankMemory:
 def rank_memory(device: DeviceMemory) -> RankMemory:
     """Return the peak of a device."""
     return RankMemory(
-        device.rank,
-        device.device,
-        device.peak_bytes,
-        device.peak_reserved_bytes,
-        device.end_bytes,
+        device.rank, device.device, device.peak_bytes, device.peak_reserved_bytes, device.end_bytes
     )
 
 

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
     from pyprof.prof.table import Table
 
-__all__ = [
-    "Advice",
-    "AdviceSums",
-    "RuleContext",
-    "Scope",
-    "advise",
-    "find_scope",
-    "summed",
-]
+__all__ = ["Advice", "AdviceSums", "RuleContext", "Scope", "advise", "find_scope", "summed"]
 
 _MIN_SHARE = 0.001
 """Advice that saves less than this share of the time is not worth a line."""

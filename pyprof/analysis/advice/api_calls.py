@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
+@rule("the GPU had work meanwhile", about="idle time", needs=(GPU, TIMES))
 def allocation(context: RuleContext) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     rows, idle_ns = idle_for(context, ALLOC)
@@ -70,11 +66,7 @@ _SEVERAL = 3
 """With this many steps, a capture is no longer all warm-up."""
 
 
-@rule(
-    "the GPU had work meanwhile",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
+@rule("the GPU had work meanwhile", about="idle time", needs=(GPU, TIMES))
 def blocking_copies(context: RuleContext) -> Advice | None:
     """Find gaps in which a copy's call had not returned; the evidence is what came next.
 
@@ -136,11 +128,7 @@ def starts_of_calls(capture: Capture, pattern: str) -> Int64Array:
     return ints(named.column("start"))
 
 
-@rule(
-    "more work was queued when the wait ended",
-    about="idle time",
-    needs=(GPU, TIMES),
-)
+@rule("more work was queued when the wait ended", about="idle time", needs=(GPU, TIMES))
 def synchronisation(context: RuleContext) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
     rows, idle_ns = idle_for(context, SYNC, before=True)

@@ -92,10 +92,7 @@ def _waiting_time(device: DeviceTime) -> Intervals:
 
 
 @rule(
-    "something runs meanwhile",
-    "nothing is compiled",
-    about="compilation",
-    needs=(TIMES, CAPTURE),
+    "something runs meanwhile", "nothing is compiled", about="compilation", needs=(TIMES, CAPTURE)
 )
 def compilation(context: RuleContext) -> Advice | None:
     """Find the time in which nothing runs because torch.compile is at work; the longest counts."""

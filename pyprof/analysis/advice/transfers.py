@@ -172,11 +172,7 @@ def _time_within(
     return ns, most
 
 
-@rule(
-    "something is computed meanwhile",
-    about="communication",
-    needs=(NODES, TIMES),
-)
+@rule("something is computed meanwhile", about="communication", needs=(NODES, TIMES))
 def communication(context: RuleContext) -> Advice | None:
     """Find communication during which nothing was computed; at best other work could hide it."""
     communicates = activity_classes(context.table.records) == COMMUNICATION

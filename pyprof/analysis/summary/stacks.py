@@ -9,13 +9,7 @@ import numpy as np
 from pyprof.parse.ranges.range_stacks import file_and_line
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.op_names import qualified
-from pyprof.records.records import (
-    DictionaryColumn,
-    RowTime,
-    combinations,
-    encode,
-    time_by_value,
-)
+from pyprof.records.records import DictionaryColumn, RowTime, combinations, encode, time_by_value
 
 if TYPE_CHECKING:
     from pyprof.prof.table import Table

@@ -172,9 +172,7 @@ class Utilization:
 
 def _most_used(amount_by_rate: Mapping[Rate | None, float]) -> Rate | None:
     return max(
-        amount_by_rate,
-        key=lambda rate: (amount_by_rate[rate], rate or (0.0, "")),
-        default=None,
+        amount_by_rate, key=lambda rate: (amount_by_rate[rate], rate or (0.0, "")), default=None
     )
 
 

@@ -259,11 +259,7 @@ class _Columns:
         self.replay = records.numpy("replay")
 
     def device(
-        self,
-        key: tuple[int, int],
-        on_device: Int64Array,
-        host: host_api.Host,
-        others: Intervals,
+        self, key: tuple[int, int], on_device: Int64Array, host: host_api.Host, others: Intervals
     ) -> DeviceTime:
         """Analyse one device of one process, given all its rows, and when its others worked."""
         chosen = self.chosen[on_device]
