@@ -60,8 +60,6 @@ def unused_gradients(context: RuleContext) -> Advice | None:
     calls = combinations(sites, context.table.named_call[unused])[0]
     often = np.bincount(sites[calls], minlength=int(sites.max(initial=-1)) + 1) >= _AGAIN
     unused = unused[often[sites]]
-    if not len(unused):
-        return None
     # all unused rows of the runs that contain these rows
     run = np.cumsum(np.append(False, np.diff(used) != 0))
     evidence = rows[np.isin(run, run[np.isin(rows, unused)]) & ~used]
@@ -108,7 +106,7 @@ def _find_recorded(context: RuleContext) -> tuple[Int64Array, Mask]:
     order = np.lexsort((context.starts[rows], thread, pid))
     rows, thread = rows[order], thread[order]
     call = context.table.named_call[rows]
-    ends = np.flatnonzero(np.append(np.diff(call) != 0, True)) if len(rows) else rows
+    ends = np.flatnonzero(np.append(np.diff(call) != 0, True))
     after = np.append(ends + 1, 0)[np.searchsorted(ends, np.arange(len(rows)))]
     after = np.minimum(after, len(rows) - 1)
     begin, end = seq[rows], np.where(thread[after] == thread, outermost[rows[after]], 0)

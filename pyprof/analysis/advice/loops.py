@@ -87,14 +87,11 @@ def find_sites(context: RuleContext) -> Sites:
         wanted &= step >= 0
     rows = np.flatnonzero(wanted)
     of_row = np.full(records.rows, MISSING, np.int64)
-    has_layers = any(layer.values)
-    if not len(rows):
-        return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
     of_row[rows] = number_combinations(
         *(column[rows] for column in (op, number_lists(trace), number_lists(layer)))
     )
     is_forward = ~context.is_one("dir", "bprop") | (records.numpy("recomputed") == 1)
-    forward, count = rows[is_forward[rows]], int(of_row.max()) + 1
+    forward, count = rows[is_forward[rows]], int(of_row.max(initial=MISSING)) + 1
     calls = np.bincount(of_row[_first_rows(forward, of_row, table.named_call)], minlength=count)
     backward = np.bincount(of_row[_first_rows(rows, of_row, table.named_call)], minlength=count)
     repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has backward rows only
@@ -104,6 +101,7 @@ def find_sites(context: RuleContext) -> Sites:
     order = rows[np.argsort(context.starts[rows], kind="stable")]
     begins = context.is_op(_ROOTS)[order[:-1]] & context.is_one("dir", "bprop")[order[1:]]
     passes = repeats[of_row[order[:-1][begins]]].max(initial=1)
+    has_layers = any(layer.values)
     return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers, passes=passes)
 
 
@@ -115,7 +113,7 @@ _IN_STEPS = 0.5
 
 def _first_rows(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
     """Return the first row of each combination of `site` and `what`."""
-    return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
+    return rows[combinations(site[rows], what[rows])[0]]
 
 
 def _mark_loading(context: RuleContext) -> Mask:
@@ -298,7 +296,7 @@ def _find_growing(context: RuleContext) -> tuple[Int64Array, Floats]:
     size, site = context.elements[order], sites[order]
     first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]
     run = np.cumsum(first) - 1
-    long = (np.bincount(run, minlength=1) >= _MIN_GROWTH)[run] if len(run) else first
+    long = (np.bincount(run) >= _MIN_GROWTH)[run]
     new = np.where(first, size, np.diff(size, prepend=0))
     share = 1 - np.minimum(new / np.maximum(size, 1), 1)
     rows, share = order[long], share[long]
