@@ -97,14 +97,32 @@ def _bound(answer: Summary) -> Statement | None:
     use = answer.step
     if use is None or answer.chosen is not None or not use.span_ns:
         return None
-    idle_ns = use.span_ns - use.busy_ns
+    time_ns = use.span_ns - use.busy_ns
     exposed = {"communication": use.exposed_communication_ns, "copies": use.exposed_copy_ns}
     largest = max(exposed, key=lambda name: exposed[name])
-    if idle_ns >= max(_IDLE * use.span_ns, exposed[largest]) and use.idle_by_cause_ns:
-        return _idle(answer, use, idle_ns)
-    if exposed[largest] >= _EXPOSED * use.span_ns:
-        return _exposed(answer, use, largest, exposed[largest])
-    return _busy(answer, use)
+    busy = f"{answer.processor} busy {percent(use.busy_ns / use.span_ns)} {_of_step(answer, use)}"
+    if time_ns >= max(_IDLE * use.span_ns, exposed[largest]) and use.idle_by_cause_ns:
+        subject, text = _idle(answer, use, time_ns)
+        evidence = _idle_evidence(answer, use, subject)
+    elif exposed[largest] >= _EXPOSED * use.span_ns:
+        subject, time_ns = largest, exposed[largest]
+        verb, part = ("takes", "comm") if subject == "communication" else ("take", "copy")
+        share = f"{percent(time_ns / use.span_ns)} of it ({duration(time_ns)})"
+        text = f"{busy}, but {subject} that nothing overlaps {verb} {share}."
+        ops = [op for op in answer.ops if op.dir == part]
+        evidence = _evidence_of(answer, subject) or _op_findings(ops)
+    else:
+        subject, time_ns = "kernels", use.busy_ns
+        detail, visible = _what_computes(answer)
+        text, evidence = f"{busy}: {detail}.", _op_findings(visible)
+    return Statement(
+        about="bound",
+        subject=subject,
+        text=text,
+        time_ns=time_ns,
+        share=time_ns / use.span_ns,
+        evidence=evidence,
+    )
 
 
 def _of_step(answer: Summary, use: StepUse) -> str:
@@ -121,7 +139,8 @@ _WITH_VOWEL = re.compile(r"8|1[18](?!\d)")
 """Numbers whose names begin with a vowel: 8, 80, 11, 18."""
 
 
-def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
+def _idle(answer: Summary, use: StepUse, idle_ns: float) -> tuple[str, str]:
+    """Return the main cause of idle time, and a sentence."""
     causes = _by_cause(answer, use)
     first, *others = sorted(causes, key=lambda cause: (-causes[cause], cause))
     named = [first, *(each for each in others[:1] if causes[each] >= _SECOND * causes[first])]
@@ -129,22 +148,14 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     why = "; ".join(f"{reasons[each]} ({duration(causes[each])})" for each in named)
     if not use.waits_known and {"launch", "host"} & {*named}:
         why += "; this file lacks waits for the GPU, which count as such"
-    why = why.replace("GPU", answer.processor)
-    share = idle_ns / use.span_ns
-    idle = "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
-    text = f"{idle} {percent(share)} {_of_step(answer, use)}: {why}."
-    if share < _MAINLY and answer.processor != CPU:
-        busy = percent(1 - share)
-        on = answer.processor
-        text = f"{on} busy {busy} {_of_step(answer, use)}, but idle {percent(share)} of it: {why}."
-    return Statement(
-        about="bound",
-        subject=first,
-        text=text,
-        time_ns=idle_ns,
-        share=share,
-        evidence=_idle_evidence(answer, use, first),
-    )
+    on, share, of_step = answer.processor, idle_ns / use.span_ns, _of_step(answer, use)
+    why = why.replace("GPU", on)
+    if on == CPU:
+        return first, f"No op runs for {percent(share)} {of_step}: {why}."
+    if share >= _MAINLY:
+        return first, f"{on} idle {percent(share)} {of_step}: {why}."
+    busy = f"{on} busy {percent(1 - share)} {of_step}"
+    return first, f"{busy}, but idle {percent(share)} of it: {why}."
 
 
 def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
@@ -176,39 +187,6 @@ def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, 
         late = use.late_row_ids.get("host" if cause in ("loading", "compiling") else cause, ())
         return (replace(evidence[0], row_ids=late), *evidence[1:])
     return evidence
-
-
-def _exposed(answer: Summary, use: StepUse, what: str, time_ns: float) -> Statement:
-    share = time_ns / use.span_ns
-    busy = percent(use.busy_ns / use.span_ns)
-    verb = "takes" if what == "communication" else "take"
-    return Statement(
-        about="bound",
-        subject=what,
-        text=(
-            f"{answer.processor} busy {busy} {_of_step(answer, use)}, but {what} that nothing"
-            f" overlaps {verb} {percent(share)} of it ({duration(time_ns)})."
-        ),
-        time_ns=time_ns,
-        share=share,
-        evidence=_evidence_of(answer, what)
-        or _op_findings(
-            op for op in answer.ops if op.dir == ("comm" if what == "communication" else "copy")
-        ),
-    )
-
-
-def _busy(answer: Summary, use: StepUse) -> Statement:
-    share = use.busy_ns / use.span_ns
-    detail, ops = _what_computes(answer)
-    return Statement(
-        about="bound",
-        subject="kernels",
-        text=f"{answer.processor} busy {percent(share)} {_of_step(answer, use)}: {detail}.",
-        time_ns=use.busy_ns,
-        share=share,
-        evidence=_op_findings(ops),
-    )
 
 
 def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
@@ -399,7 +377,7 @@ def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
     return entry.evidence[:_MAX_FINDINGS] if entry is not None else ()
 
 
-def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...]:
+def _op_findings(ops: Sequence[OpTime]) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             what=op.op or op.kernel,
@@ -409,5 +387,5 @@ def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...
             time_ns=op.time_ns,
             row_ids=op.row_ids,
         )
-        for op in [*ops][:_MAX_FINDINGS]
+        for op in ops[:_MAX_FINDINGS]
     )
