@@ -215,8 +215,7 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
         return _none(records.rows)
     launch_ns = launch_times(records)
     pid = processes(records)
-    numbers, index = np.unique(pid, return_inverse=True)
-    count = np.bincount(index)
+    numbers, count = np.unique(pid, return_counts=True)
     if len(numbers) == 1:
         return _of_process(records, capture, launch_ns)
     steps_of_process = []
