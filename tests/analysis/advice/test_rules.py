@@ -545,7 +545,7 @@ CASES: dict[str, tuple[str, Story, float | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("applying", "story", "gain_us"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("applying", "story", "gain_us"), CASES.values(), ids=CASES)
 def test_the_rules_with_evidence_apply_and_no_others(
     applying: str, story: Story, gain_us: float | None
 ) -> None:
@@ -1063,7 +1063,7 @@ ACTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "story", "words"), ACTIONS.values(), ids=ACTIONS.keys())
+@pytest.mark.parametrize(("rule", "story", "words"), ACTIONS.values(), ids=ACTIONS)
 def test_the_action_fits_the_cause(rule: str, story: Story, words: str) -> None:
     action = _advice(story)[rule].action
     assert words in action
@@ -1271,9 +1271,7 @@ EVIDENCE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rule", "story", "what", "reason"), EVIDENCE.values(), ids=EVIDENCE.keys()
-)
+@pytest.mark.parametrize(("rule", "story", "what", "reason"), EVIDENCE.values(), ids=EVIDENCE)
 def test_evidence_names_the_users_op_and_line(
     rule: str, story: Story, what: str, reason: str
 ) -> None:
@@ -1373,7 +1371,7 @@ GAINS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS.keys())
+@pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS)
 def test_gains_equal_those_worked_out_by_hand(rule: str, story: Story, expected_us: float) -> None:
     """Those that no case of one story has."""
     assert _expected_us(_advice(story)[rule]) == pytest.approx(expected_us, rel=0.01)
@@ -1416,7 +1414,7 @@ UNTRIED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("story", UNTRIED.values(), ids=UNTRIED.keys())
+@pytest.mark.parametrize("story", UNTRIED.values(), ids=UNTRIED)
 def test_where_no_change_was_tried_gains_are_upper_bounds(story: Story) -> None:
     found = [*_advice(story).values()]
     assert found

@@ -147,7 +147,7 @@ BOUNDS: dict[str, tuple[StepUse, dict[str, object], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("step", "others", "subject", "text"), BOUNDS.values(), ids=BOUNDS.keys())
+@pytest.mark.parametrize(("step", "others", "subject", "text"), BOUNDS.values(), ids=BOUNDS)
 def test_the_first_sentence_names_what_bounds_the_step(
     answer: Summary, step: StepUse, others: dict[str, object], subject: str, text: str
 ) -> None:
@@ -258,7 +258,7 @@ TOPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("step", "ops", "first"), TOPS.values(), ids=TOPS.keys())
+@pytest.mark.parametrize(("step", "ops", "first"), TOPS.values(), ids=TOPS)
 def test_what_other_work_hides_is_not_the_top(
     answer: Summary, step: StepUse, ops: tuple[OpTime, ...], first: str
 ) -> None:
@@ -364,7 +364,7 @@ MISSING: dict[str, tuple[dict[str, object], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changed", "subject", "text"), MISSING.values(), ids=MISSING.keys())
+@pytest.mark.parametrize(("changed", "subject", "text"), MISSING.values(), ids=MISSING)
 def test_what_a_better_answer_needs_is_said(
     answer: Summary, changed: dict[str, Any], subject: str, text: str
 ) -> None:

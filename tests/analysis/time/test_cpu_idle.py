@@ -57,7 +57,7 @@ STORIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("ranges", "expected_us"), STORIES.values(), ids=STORIES.keys())
+@pytest.mark.parametrize(("ranges", "expected_us"), STORIES.values(), ids=STORIES)
 def test_idle_time_on_a_cpu_by_cause(ranges: list[Range], expected_us: dict[str, int]) -> None:
     """Causes that are not 0, in us; together they are the idle time."""
     device = _device(ranges)

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[list[Work | Api], dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("events", "expected"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("events", "expected"), CASES.values(), ids=CASES)
 def test_each_gap_has_its_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
     """Of known length, in us, by the calls of the host."""
     (late,) = (event for event in events if isinstance(event, Work))
