@@ -15,21 +15,18 @@ from pyprof.answers import json_schema
 from tests.answers.checked import strict
 
 
-@pytest.mark.parametrize(
-    ("value", "plain"),
-    [
-        (math.nan, None),
-        (-math.inf, None),
-        (np.float64("nan"), None),
-        (np.int64(7), 7),
-        (2**70, 2**70),
-        ("caf\u00e9", "caf\u00e9"),
-        ("a\ud800b", "a\ufffdb"),
-        ("\ud83d\ude00", "\U0001f600"),
-        ({"\udcff": (1.5, np.bool_(True))}, {"\ufffd": [1.5, True]}),  # noqa: FBT003 - a value
-        (np.array([1, 2]), [1, 2]),
-    ],
-)
+@pytest.mark.parametrize(("value", "plain"), [
+    (math.nan, None),
+    (-math.inf, None),
+    (np.float64("nan"), None),
+    (np.int64(7), 7),
+    (2**70, 2**70),
+    ("caf\u00e9", "caf\u00e9"),
+    ("a\ud800b", "a\ufffdb"),
+    ("\ud83d\ude00", "\U0001f600"),
+    ({"\udcff": (1.5, np.bool_(True))}, {"\ufffd": [1.5, True]}),  # noqa: FBT003 - a value
+    (np.array([1, 2]), [1, 2]),
+])  # fmt: skip
 def test_every_value_has_one_form(value: object, plain: object) -> None:
     """NaN and infinity are null, lone surrogates U+FFFD, NumPy's values plain; ints stay exact."""
     assert answers.plain(value) == plain

@@ -24,19 +24,16 @@ def _suggestion(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        (_suggestion(None), "unknown"),
-        (_suggestion(2_000_000), "up to 2.00 ms"),
-        (_suggestion(2_000_000, step_ns=1e6, share=0.25), "up to 1.00 ms a step (25 %)"),
-        (_suggestion(4_000_000, (2_000_000, 4_000_000)), "2.00 to 4.00 ms"),
-        (_suggestion(4_000_000, (400_000, 4_000_000)), "400 us to 4.00 ms"),
-        (_suggestion(4_000_000, (4_000_000, 4_000_000)), "4.00 ms"),
-        (_suggestion(4_000_000, (2_000_000, 4_000_000), 2e6, 0.3),
-         "1.00 to 2.00 ms a step (15 to 30 %)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("entry", "words"), [
+    (_suggestion(None), "unknown"),
+    (_suggestion(2_000_000), "up to 2.00 ms"),
+    (_suggestion(2_000_000, step_ns=1e6, share=0.25), "up to 1.00 ms a step (25 %)"),
+    (_suggestion(4_000_000, (2_000_000, 4_000_000)), "2.00 to 4.00 ms"),
+    (_suggestion(4_000_000, (400_000, 4_000_000)), "400 us to 4.00 ms"),
+    (_suggestion(4_000_000, (4_000_000, 4_000_000)), "4.00 ms"),
+    (_suggestion(4_000_000, (2_000_000, 4_000_000), 2e6, 0.3),
+     "1.00 to 2.00 ms a step (15 to 30 %)"),
+])  # fmt: skip
 def test_gains_are_formatted_with_their_unit(entry: Suggestion, words: str) -> None:
     assert gain_of(entry).words == words
 

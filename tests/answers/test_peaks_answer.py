@@ -26,15 +26,12 @@ def test_every_card_is_listed_with_all_its_figures() -> None:
         assert bool(row["doubts"]) == bool(card.doubts)
 
 
-@pytest.mark.parametrize(
-    ("name", "cards"),
-    [
-        ("NVIDIA H100 80GB HBM3", ["H100 SXM"]),
-        ("Tesla V100-SXM2-16GB", ["V100 SXM2"]),
-        ("h1", ["H100 SXM", "H100 PCIe", "H100 NVL"]),
-        ("RTX 409", ["RTX 4090", "RTX 4090 Laptop"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "cards"), [
+    ("NVIDIA H100 80GB HBM3", ["H100 SXM"]),
+    ("Tesla V100-SXM2-16GB", ["V100 SXM2"]),
+    ("h1", ["H100 SXM", "H100 PCIe", "H100 NVL"]),
+    ("RTX 409", ["RTX 4090", "RTX 4090 Laptop"]),
+])  # fmt: skip
 def test_a_name_finds_its_card_and_a_part_all_that_have_it(name: str, cards: list[str]) -> None:
     assert [row["gpu"] for row in _csv(name)] == cards
     text = run("peaks", name).stdout

@@ -1083,13 +1083,10 @@ def test_code_that_is_compiled_once_needs_no_other_shapes(number: str) -> None:
     assert again.startswith("keep shapes and types the same")
 
 
-@pytest.mark.parametrize(
-    ("made", "action"),
-    [
-        (1, "capture after warm-up, or look at later --steps: a CUDA graph is made"),
-        (4, "keep sizes the same, or pad them to a few, so that CUDA graphs are made once"),
-    ],
-)
+@pytest.mark.parametrize(("made", "action"), [
+    (1, "capture after warm-up, or look at later --steps: a CUDA graph is made"),
+    (4, "keep sizes the same, or pad them to a few, so that CUDA graphs are made once"),
+])  # fmt: skip
 def test_graphs_made_in_most_steps_are_no_warm_up(made: int, action: str) -> None:
     work, ranges, api, begin = [], [], [], 0
     for step in range(4):
@@ -1135,16 +1132,13 @@ def test_collectives_on_a_stream_of_their_own_are_not_told_to_move(
     assert "DDP" not in action  # nothing has a gradient
 
 
-@pytest.mark.parametrize(
-    ("kind", "group", "way"),
-    [
-        ("allreduce", "default_pg", "earlier (DDP bucket_cap_mb)"),
-        ("_allgather_base", "default_pg", "earlier (FSDP prefetch)"),
-        ("send", "default_pg", "earlier (more micro-batches of a pipeline)"),
-        ("alltoallv", "default_pg", "or compute more of the batch"),
-        ("allreduce", "TP", "or compute more of the batch"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "group", "way"), [
+    ("allreduce", "default_pg", "earlier (DDP bucket_cap_mb)"),
+    ("_allgather_base", "default_pg", "earlier (FSDP prefetch)"),
+    ("send", "default_pg", "earlier (more micro-batches of a pipeline)"),
+    ("alltoallv", "default_pg", "or compute more of the batch"),
+    ("allreduce", "TP", "or compute more of the batch"),
+])  # fmt: skip
 def test_collectives_start_earlier_by_what_starts_their_kind(
     kind: str, group: str, way: str
 ) -> None:
@@ -1434,13 +1428,10 @@ def test_gains_of_parallel_gpus_are_not_added() -> None:
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
-@pytest.mark.parametrize(
-    ("device", "title", "setting"),
-    [
-        ("Ascend910B3", "the NPU waits for memory", "PYTORCH_NPU_ALLOC_CONF"),
-        ("MTIA", "the MTIA waits for memory", "empty_cache()"),
-    ],
-)
+@pytest.mark.parametrize(("device", "title", "setting"), [
+    ("Ascend910B3", "the NPU waits for memory", "PYTORCH_NPU_ALLOC_CONF"),
+    ("MTIA", "the MTIA waits for memory", "empty_cache()"),
+])  # fmt: skip
 def test_another_device_is_called_as_its_users_call_it(
     device: str, title: str, setting: str
 ) -> None:

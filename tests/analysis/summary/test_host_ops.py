@@ -33,9 +33,6 @@ def ops(source: Source, within: tuple[int, int] | None = None) -> dict[str, tupl
     return {row["op"]: (row["cpu_calls"], row["cpu_self"], row["cpu_total"]) for row in rows}
 
 
-# --- against torch.profiler's own table -------------------------------------------------------
-
-
 def _forward_and_backward(torch: Any) -> None:  # noqa: ANN401 - torch
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.BatchNorm2d(4), torch.nn.Flatten(),
@@ -96,9 +93,6 @@ def test_host_times_equal_key_averages_of_torch(run_ops: Any, tmp_path: Path) ->
     assert (run_ops is _forward_and_backward) == ("Adam.step" in expected)
     assert len(expected) > 25
     assert ops(load(str(trace))) == expected
-
-
-# --- what lies in what ------------------------------------------------------------------------
 
 
 def _source(*ranges: built.Range) -> Source:
@@ -201,8 +195,6 @@ def test_calls_of_a_span_of_time() -> None:
     ranges = [built.Range(f"aten::mm, op_id = {at}", (at, at + 5)) for at in (10, 20, 30)]
     assert ops(_source(*ranges), (15, 30)) == {"mm": (1, 5, 5)}
 
-
-# --- beside GPU time --------------------------------------------------------------------------
 
 MM = encode_op(Call("torch", "mm", (Tensor((8, 8), "float32"), Tensor((8, 8), "float32"))))
 

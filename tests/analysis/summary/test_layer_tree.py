@@ -30,18 +30,15 @@ def test_a_layer_has_its_self_time_and_its_total() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("layers", "expected"),
-    [
-        (["net", "net.fc"], ("net", "fc")),
-        (["net", "net.layers.0", "net.layers.0.fc"], ("net", "layers", "0", "fc")),
-        (["encoder", "attention"], ("encoder", "attention")),
-        (["net", "net"], ("net",)),
-        (["net", "network.fc"], ("net", "network", "fc")),
-        (["net", "attention v1.2"], ("net", "attention v1.2")),
-        ([], ()),
-    ],
-)
+@pytest.mark.parametrize(("layers", "expected"), [
+    (["net", "net.fc"], ("net", "fc")),
+    (["net", "net.layers.0", "net.layers.0.fc"], ("net", "layers", "0", "fc")),
+    (["encoder", "attention"], ("encoder", "attention")),
+    (["net", "net"], ("net",)),
+    (["net", "network.fc"], ("net", "network", "fc")),
+    (["net", "attention v1.2"], ("net", "attention v1.2")),
+    ([], ()),
+])  # fmt: skip
 def test_paths_extend_those_around_them(layers: list[str], expected: tuple[str, ...]) -> None:
     """A module's path appears once in the tree; a name that is not a path stays as it is."""
     assert layer_path(layers) == expected

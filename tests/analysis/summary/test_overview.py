@@ -69,9 +69,6 @@ def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
     assert found.steps.duration_ns == whole.steps.duration_ns
 
 
-# --- in any order -------------------------------------------------------------------------------
-
-
 _BY_ORDER = {"row_ids", "late_row_ids", "evidence"}
 """Rows are numbered on from capture to capture; of equal evidence some is left out."""
 

@@ -64,13 +64,10 @@ def test_of_several_the_slowest_is_told(tmp_path: Path) -> None:
     assert found.endswith(" Likewise on 2 other GPUs, each at its time.")
 
 
-@pytest.mark.parametrize(
-    ("later", "why"),
-    [
-        (940.0, "its clock was 940 MHz on average, 1,410 MHz otherwise."),
-        (1410.0, "perhaps another program on it, as its clock was 1,410 MHz on average"),
-    ],
-)
+@pytest.mark.parametrize(("later", "why"), [
+    (940.0, "its clock was 940 MHz on average, 1,410 MHz otherwise."),
+    (1410.0, "perhaps another program on it, as its clock was 1,410 MHz on average"),
+])  # fmt: skip
 def test_the_clock_is_named_where_it_was_sampled(tmp_path: Path, later: float, why: str) -> None:
     times = range(0, 30_000_000, 300_000)
     clocks = [1410.0 if at < 15_400_000 else later for at in times]
@@ -79,17 +76,14 @@ def test_the_clock_is_named_where_it_was_sampled(tmp_path: Path, later: float, w
     assert found.partition(", which ran alone): ")[2].startswith(why)
 
 
-@pytest.mark.parametrize(
-    ("why", "factor"),
-    [
-        ("noise", lambda step, number: 1 + (step * number % 7) / 50),
-        ("warm-up", lambda step, _: 1 + (step < 4) / 2),
-        ("one kernel", lambda step, number: 1 + 2 * (number == 5 and step >= 7)),
-        ("a sequence that grows", lambda step, number: 1 + step * (number < 2) / 5),
-        ("one that takes most", lambda step, number: 99 + 9 * step if number == 5 else 1.0),
-        ("deep layers after others", lambda step, _: 1 + step // 3 % 2),
-    ],
-)
+@pytest.mark.parametrize(("why", "factor"), [
+    ("noise", lambda step, number: 1 + (step * number % 7) / 50),
+    ("warm-up", lambda step, _: 1 + (step < 4) / 2),
+    ("one kernel", lambda step, number: 1 + 2 * (number == 5 and step >= 7)),
+    ("a sequence that grows", lambda step, number: 1 + step * (number < 2) / 5),
+    ("one that takes most", lambda step, number: 99 + 9 * step if number == 5 else 1.0),
+    ("deep layers after others", lambda step, _: 1 + step // 3 % 2),
+])  # fmt: skip
 def test_other_reasons_for_longer_times_are_no_slowdown(
     tmp_path: Path, why: str, factor: Factor
 ) -> None:

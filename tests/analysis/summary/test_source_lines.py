@@ -64,14 +64,11 @@ def test_the_advice_is_that_of_the_summary(chosen: str | None) -> None:
     assert advice[0].gain_step_ns is not None
 
 
-@pytest.mark.parametrize(
-    ("frames", "expected"),
-    [
-        (["/a.py:3", "/x/site-packages/lib/m.py:9"], [("/a.py", 3)]),
-        ([r"C:\src\a.py:3"], [(r"C:\src\a.py", 3)]),
-        (["<frozen importlib>:3", "nonsense", "a.py:x", ":3"], []),
-    ],
-)
+@pytest.mark.parametrize(("frames", "expected"), [
+    (["/a.py:3", "/x/site-packages/lib/m.py:9"], [("/a.py", 3)]),
+    ([r"C:\src\a.py:3"], [(r"C:\src\a.py", 3)]),
+    (["<frozen importlib>:3", "nonsense", "a.py:x", ":3"], []),
+])  # fmt: skip
 def test_user_lines_leave_out_installed_libraries(
     frames: list[str], expected: list[tuple[str, int]]
 ) -> None:

@@ -117,21 +117,18 @@ def test_each_decode_step_has_its_mbu() -> None:
     assert _of(_calls(3, *_marks(DECODING[0]))).mbu is None
 
 
-@pytest.mark.parametrize(
-    ("net", "override", "why"),
-    [
-        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50 % of compute time are known"),
-        (capture([*_work(1), Work((US * 100, US * 10**6), (90 * US, 91 * US), "unknown")],
-                 ranges=_products(1)), _PEAK, "FLOPs of only <0.1 % of compute time are known"),
-        (_calls(2), Override(gpu=None), ""),
-        (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
-         "no FLOPs were executed"),
-        (capture([copy((5, 995), (1, 2)), Work((1000, 1010), (996, 999), "unknown")]), _PEAK,
-         "no FLOPs are known"),
-        (capture([Work((5, 15), (1, 2), NCCL), Work((20, 21), (16, 19), "unknown")]), _PEAK,
-         "no FLOPs are known"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("net", "override", "why"), [
+    (_calls(2, unknown=1), _PEAK, "FLOPs of only 50 % of compute time are known"),
+    (capture([*_work(1), Work((US * 100, US * 10**6), (90 * US, 91 * US), "unknown")],
+             ranges=_products(1)), _PEAK, "FLOPs of only <0.1 % of compute time are known"),
+    (_calls(2), Override(gpu=None), ""),
+    (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
+     "no FLOPs were executed"),
+    (capture([copy((5, 995), (1, 2)), Work((1000, 1010), (996, 999), "unknown")]), _PEAK,
+     "no FLOPs are known"),
+    (capture([Work((5, 15), (1, 2), NCCL), Work((20, 21), (16, 19), "unknown")]), _PEAK,
+     "no FLOPs are known"),
+])  # fmt: skip
 def test_unknown_shares_have_a_reason(net: schema.Capture, override: Override, why: str) -> None:
     found = _of(net, override)
     assert found.why == why

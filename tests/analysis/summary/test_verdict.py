@@ -163,15 +163,12 @@ def test_the_mean_of_ranks_that_differ_has_no_range(answer: Summary) -> None:
     assert found.text.startswith("GPU busy 100 % of a mean step of 8.00 ms: ")
 
 
-@pytest.mark.parametrize(
-    ("took_ms", "expected"),
-    [
-        ((5, 5, 30, 0), "a mean step of 10.0 ms (0 ns to 30.0 ms, median 5.00 ms)"),
-        ((9, 11, 9, 11), "a mean step of 10.0 ms (9.00 ms to 11.0 ms, median 10.0 ms)"),
-        ((9.5, 10.5, 10, 10), "a 10.0 ms step"),
-        ((), "a 10.0 ms step"),
-    ],
-)
+@pytest.mark.parametrize(("took_ms", "expected"), [
+    ((5, 5, 30, 0), "a mean step of 10.0 ms (0 ns to 30.0 ms, median 5.00 ms)"),
+    ((9, 11, 9, 11), "a mean step of 10.0 ms (9.00 ms to 11.0 ms, median 10.0 ms)"),
+    ((9.5, 10.5, 10, 10), "a 10.0 ms step"),
+    ((), "a 10.0 ms step"),
+])  # fmt: skip
 def test_a_mean_that_few_steps_take_is_called_one(
     answer: Summary, took_ms: tuple[float, ...], expected: str
 ) -> None:
@@ -308,19 +305,15 @@ def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
     assert all(each.row_ids for each in found.evidence)
 
 
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        ({"op": "mm"}, "Top op mm: 70 % of GPU time."),
-        ({"kernel": "sgemm", "range": "attention"},
-         "Top kernel sgemm: 70 % of GPU time (in attention)."),
-        ({"kernel": "relu_kernel"}, "Top kernel relu_kernel: 70 % of GPU time."),
-        ({"kernel": "[CUDA_memcpy_HtoD]"}, "Top copy [CUDA"),
-        ({"kernel": "[CUDA_memset]"}, "Top fill [CUDA"),
-        ({"kernel": "[CUDA_graph_4]"}, "Top CUDA graph [CUDA"),
-    ],
-    ids=["op", "kernel in a range", "kernel", "copy", "fill", "graph"],
-)  # fmt: skip
+@pytest.mark.parametrize(("named", "words"), [
+    ({"op": "mm"}, "Top op mm: 70 % of GPU time."),
+    ({"kernel": "sgemm", "range": "attention"},
+     "Top kernel sgemm: 70 % of GPU time (in attention)."),
+    ({"kernel": "relu_kernel"}, "Top kernel relu_kernel: 70 % of GPU time."),
+    ({"kernel": "[CUDA_memcpy_HtoD]"}, "Top copy [CUDA"),
+    ({"kernel": "[CUDA_memset]"}, "Top fill [CUDA"),
+    ({"kernel": "[CUDA_graph_4]"}, "Top CUDA graph [CUDA"),
+], ids=["op", "kernel in a range", "kernel", "copy", "fill", "graph"])  # fmt: skip
 def test_without_lines_the_top_op_or_kernel_is_named(
     answer: Summary, named: dict[str, str], words: str
 ) -> None:

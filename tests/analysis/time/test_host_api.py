@@ -9,18 +9,15 @@ from pyprof.analysis.time.intervals import union
 from tests.analysis.captures import Api, Work, capture, records
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("cudaDeviceSynchronize_v3020", host_api.SYNC),
-        ("cudaMemcpyAsync", host_api.COPY),
-        ("cudaMallocAsync", host_api.ALLOC),
-        ("cuModuleLoadData", host_api.LOAD),
-        ("cudaLaunchKernel_v7000", host_api.LAUNCH),
-        ("hipMemcpyWithStream", host_api.COPY),
-        ("cudaGetDevice", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind"), [
+    ("cudaDeviceSynchronize_v3020", host_api.SYNC),
+    ("cudaMemcpyAsync", host_api.COPY),
+    ("cudaMallocAsync", host_api.ALLOC),
+    ("cuModuleLoadData", host_api.LOAD),
+    ("cudaLaunchKernel_v7000", host_api.LAUNCH),
+    ("hipMemcpyWithStream", host_api.COPY),
+    ("cudaGetDevice", None),
+])  # fmt: skip
 def test_a_call_is_classified_by_its_name(name: str, kind: str | None) -> None:
     assert host_api.call_kind(name) == kind
 

@@ -308,16 +308,12 @@ def test_layers_within_a_step_are_not_steps() -> None:
     assert found.origin == f"repetition of {len(names)} kernels"
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        [Work((0, 10), (0, 5))],
-        [Work((n, n + 1), (n, n + 1), f"k{n % 7}_{n * n % 11}") for n in range(30)],
-        [Work((n, n + 1), (n, n + 1), ADD) for n in range(30)],
-        [copy((n, n + 1), (n, n + 1)) for n in range(30)],
-    ],
-    ids=["one kernel", "no period", "one kernel again and again", "copies only"],
-)
+@pytest.mark.parametrize("work", [
+    [Work((0, 10), (0, 5))],
+    [Work((n, n + 1), (n, n + 1), f"k{n % 7}_{n * n % 11}") for n in range(30)],
+    [Work((n, n + 1), (n, n + 1), ADD) for n in range(30)],
+    [copy((n, n + 1), (n, n + 1)) for n in range(30)],
+], ids=["one kernel", "no period", "one kernel again and again", "copies only"])  # fmt: skip
 def test_a_capture_without_steps_has_none(work: list[Work]) -> None:
     found = find_steps(records(capture(work)))
     assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
@@ -368,21 +364,18 @@ def test_slow_leading_steps_are_warm_up() -> None:
     assert (_with_first(120).warm_up, _with_first(120).median_ns) == (0, 100)
 
 
-@pytest.mark.parametrize(
-    ("took", "prefill", "expected"),
-    [
-        ([400, 100, 400, 100, 100], None, 0),  # large batches among small ones
-        ([405, 100, 100, 400, 100, 100], None, 0),
-        ([1000, 950, 100, 100, 100, 100], None, 2),  # compiled twice
-        ([1000, 160, 100, 100, 170, 100], None, 1),
-        ([1000, *[100] * 20, 1200], None, 1),  # a checkpoint is written
-        ([100], None, 0),
-        ([], None, 0),
-        ([800, 20, 20, 20], 50, 0),
-        ([800, 20, 90, 20], 50, 1),
-        ([45, 800, 20, 20, 20], 50, 1),
-    ],
-)
+@pytest.mark.parametrize(("took", "prefill", "expected"), [
+    ([400, 100, 400, 100, 100], None, 0),  # large batches among small ones
+    ([405, 100, 100, 400, 100, 100], None, 0),
+    ([1000, 950, 100, 100, 100, 100], None, 2),  # compiled twice
+    ([1000, 160, 100, 100, 170, 100], None, 1),
+    ([1000, *[100] * 20, 1200], None, 1),  # a checkpoint is written
+    ([100], None, 0),
+    ([], None, 0),
+    ([800, 20, 20, 20], 50, 0),
+    ([800, 20, 90, 20], 50, 1),
+    ([45, 800, 20, 20, 20], 50, 1),
+])  # fmt: skip
 def test_steps_as_long_as_later_ones_are_not_warm_up(
     took: list[int], prefill: int | None, expected: int
 ) -> None:
@@ -457,15 +450,11 @@ def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> Non
 _NOW_CALLED = tuple(f"gpu_model_runner: {name}" for name in ("preprocess", "forward", "sample"))
 
 
-@pytest.mark.parametrize(
-    ("names", "are_steps"),
-    [
-        (_NOW_CALLED, True),
-        (("Preprocess", "Forward", "Bookkeep"), True),
-        (("Preprocess", "Forward", "Sample"), False),
-    ],
-    ids=["now", "before, by plain words", "without the word that nobody else uses"],
-)
+@pytest.mark.parametrize(("names", "are_steps"), [
+    (_NOW_CALLED, True),
+    (("Preprocess", "Forward", "Bookkeep"), True),
+    (("Preprocess", "Forward", "Sample"), False),
+], ids=["now", "before, by plain words", "without the word that nobody else uses"])  # fmt: skip
 def test_a_step_of_vllm_lasts_until_its_next_model_run(
     names: tuple[str, ...], *, are_steps: bool
 ) -> None:
