@@ -144,19 +144,17 @@ class Measured:
             return None  # counters and idle time are not read step by step
         if self.unit == STEPS and self.steps is not None:
             values = self.durations if name == "step" else _values(self.steps, name)
-            estimate = self._estimate_one(values, of_time=name in ("time", "step"))
-            median = np.asarray(np.median(values, keepdims=True))
-            return replace(estimate, value=median) if name == "step" else estimate
-        if self.unit == RANKS and name == "time":
+        elif self.unit == RANKS and name == "time":
             table, sample, column = self._table(RANKS)
             rank, ns = (table.column(each).to_numpy() for each in (sample, column))
-            times = np.bincount(rank, ns, len(self.side.samples.ranks))
-            return self._estimate_one(times.astype(float), of_time=True)
-        return None
-
-    def _estimate_one(self, values: Floats, *, of_time: bool) -> Estimates:
+            values = np.bincount(rank, ns, len(self.side.samples.ranks)).astype(float)
+        else:
+            return None
         number, nothing = np.arange(len(values)), np.zeros(len(values), np.int64)
-        return self._estimate(nothing, number, values, (1, len(values)), of_time=of_time)
+        of_time = name in ("time", "step")
+        estimate = self._estimate(nothing, number, values, (1, len(values)), of_time=of_time)
+        median = np.asarray(np.median(values, keepdims=True))
+        return replace(estimate, value=median) if name == "step" else estimate
 
 
 def _values(steps: CountedSteps, name: str) -> Floats:

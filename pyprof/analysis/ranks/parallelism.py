@@ -159,19 +159,17 @@ def in_pipeline(described: Mapping[str, Sequence[Any]]) -> list[bool]:
     `described` has the columns `group`, `description`, `stream` and `kind`; the kinds of one group
     have one role.
     """
-    lanes = [
-        group if group is not None else ("stream", stream)
-        for group, stream in zip(described["group"], described["stream"], strict=True)
-    ]
+    groups, streams = described["group"], described["stream"]
     rows_of: dict[object, list[int]] = defaultdict(list)
-    for row, lane in enumerate(lanes):
-        rows_of[lane].append(row)
-    is_pipeline = {}
-    for lane, rows in rows_of.items():
+    for row, (group, stream) in enumerate(zip(groups, streams, strict=True)):
+        rows_of[("stream", stream) if group is None else group].append(row)
+    mask = [False] * len(groups)
+    for rows in rows_of.values():
         descriptions = (described["description"][row] for row in rows)
         description = next((str(text) for text in descriptions if text is not None), None)
-        name = described["group"][rows[0]]
+        name = groups[rows[0]]
         kinds = {described["kind"][row] for row in rows}
         role = group_role(description, None if name is None else str(name), kinds)
-        is_pipeline[lane] = role.name == PIPELINE
-    return [is_pipeline[lane] for lane in lanes]
+        for row in rows:
+            mask[row] = role.name == PIPELINE
+    return mask
