@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import set_column
 from pyprof.inputs.source import Source
 from pyprof.prof.table import Table
 from pyprof.records.records import Column, DictionaryColumn, Records, concat_dictionaries
@@ -25,17 +26,17 @@ def together(sources: Sequence[Source]) -> Source:
     if len(sources) == 1:
         return sources[0]
     parts = [source.table.source for source in sources]
-    numbers = process_numbers([_processes(source) for source in sources])
+    numbers = _process_numbers([_processes(source) for source in sources])
     captures = [source.capture for source in sources if source.capture is not None]
     whole = len(captures) == len(sources)
     return Source(
-        Table(join(parts, numbers), sources[0].table.override),
+        Table(_join(parts, numbers), sources[0].table.override),
         _joined(captures, numbers) if whole else None,
     )
 
 
 def _processes(source: Source) -> list[int]:
-    found = {*pids(source.table.source)}
+    found = {int(pid) for pid in np.unique(source.table.source.numpy("pid")) if pid >= 0}
     if source.capture is not None:
         found.update(source.capture.threads.column("pid").drop_null().to_pylist())
     return sorted(found)
@@ -46,7 +47,7 @@ def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -
     first = 0
     for capture, number in zip(captures, numbers, strict=True):
         pid = [number.get(pid, pid) for pid in capture.threads.column("pid").to_pylist()]
-        threads.append(_with(capture.threads, "pid", pa.array(pid, pa.int64())))
+        threads.append(set_column(capture.threads, "pid", pa.array(pid, pa.int64())))
         ranges.append(_after(_after(capture.ranges, "thread", first), "forward_thread", first))
         calls.append(_after(capture.calls, "thread", first))
         first += capture.threads.num_rows
@@ -62,15 +63,10 @@ def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -
 
 
 def _after(table: pa.Table, name: str, first: int) -> pa.Table:
-    moved = pc.add(table.column(name), pa.scalar(first, pa.int32()))
-    return _with(table, name, moved)
+    return set_column(table, name, pc.add(table.column(name), first))
 
 
-def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, column)
-
-
-def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
+def _process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
     """Return a map of each capture's process ids to ids that no other capture has.
 
     Hosts may use the same ids; one that is free stays as it is.
@@ -93,22 +89,8 @@ _APART = 1 << 32
 """Larger than any process id."""
 
 
-def recorded(pid: pa.Array) -> pa.Array:
-    return pc.bit_wise_and(pid, _APART - 1)
-
-
-def pids(records: Records) -> list[int]:
-    return [int(pid) for pid in np.unique(records.numpy("pid")) if pid >= 0]
-
-
-def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = None) -> Records:
-    """Put records under each other as if one capture had held them all.
-
-    `numbers` are those of `process_numbers`, where something else is to share them.
-    """
-    if len(parts) == 1 and numbers is None:
-        return parts[0]
-    renumbered = numbers or process_numbers([pids(part) for part in parts])
+def _join(parts: Sequence[Records], numbers: Sequence[dict[int, int]]) -> Records:
+    """Put records under each other as if one capture had held them all."""
     columns = {
         name: _under_each_other(name, parts)
         for name in schema.PARQUET.names
@@ -116,9 +98,10 @@ def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = No
     }
     columns |= _numbered_on(parts, [name for name in _NUMBERED if name in columns])
     if "pid" in columns:
-        columns["pid"] = pa.concat_arrays(
-            [_renumbered(part, new) for part, new in zip(parts, renumbered, strict=True)]
-        )
+        columns["pid"] = pa.array(
+            [new.get(pid) for part, new in zip(parts, numbers, strict=True)
+             for pid in part.arrow("pid").to_pylist()], pa.int64()
+        )  # fmt: skip
     devices = pa.concat_tables([part.devices for part in parts])
     warnings = dict.fromkeys(text for part in parts for text in part.warnings)
     return Records(sum(part.rows for part in parts), columns, devices, tuple(warnings))
@@ -139,31 +122,15 @@ def _numbered_on(parts: Sequence[Records], names: Sequence[str]) -> dict[str, Co
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
     for part in parts:
-        moved = {name: _plus(part.arrow(name), first) for name in names}
-        for name, array in moved.items():
-            chunks[name].append(array)
-        highest = [pc.max(_flat(array)).as_py() for array in moved.values()]
-        first = max([first, *(number + 1 for number in highest if number is not None)])
+        highest = [first - 1]
+        for name in names:
+            array = part.arrow(name)
+            if pa.types.is_list(array.type):
+                numbers = pc.add(array.values, first)
+                moved = pa.ListArray.from_arrays(array.offsets, numbers, mask=array.is_null())
+            else:
+                moved = numbers = pc.add(array, first)
+            chunks[name].append(moved)
+            highest.append(pc.max(numbers).as_py() or 0)
+        first = max(highest) + 1
     return {name: pa.chunked_array(arrays) for name, arrays in chunks.items()}
-
-
-def _plus(array: pa.Array, first: int) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        return pc.add(array, first)
-    return pa.ListArray.from_arrays(
-        array.offsets, pc.add(array.values, first), mask=array.is_null()
-    )
-
-
-def _flat(array: pa.Array) -> pa.Array:
-    return array.flatten() if pa.types.is_list(array.type) else array
-
-
-def _renumbered(part: Records, new: dict[int, int]) -> pa.Array:
-    pid = part.numpy("pid")
-    if all(pid == number for pid, number in new.items()):
-        return part.arrow("pid")
-    old = np.array(sorted(new))
-    number = np.array([new[pid] for pid in sorted(new)])
-    found = number[np.clip(np.searchsorted(old, pid), 0, len(old) - 1)]
-    return pa.array(np.where(pid >= 0, found, -1), mask=pid < 0)
