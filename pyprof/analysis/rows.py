@@ -40,10 +40,16 @@ def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None)
 
     `usual` defaults to those of `prof` in a pipe. Raises click.BadParameter for an unknown name.
     """
-    offered = [*COLUMNS] if by is None else _group_columns(by)
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
     if by is None:
+        offered = [*COLUMNS]
         asked = asked or [*usual] or DEFAULT.split(",")
+    elif by == PARAMS:
+        offered = [*params.NAMES]
+    else:
+        more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
+        memory = group.MEMORY if by in group.MEMORY_KEYS else ()
+        offered = [*by.split(","), *group.MEASURES, *more, *memory]
     if unknown := [name for name in asked if name not in offered]:
         headers = {column.header: column.name for column in COLUMNS.values()}
         hint = suggestion(unknown[0], offered)
@@ -54,15 +60,6 @@ def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None)
             param_hint="'-c'",
         )
     return tuple(asked)
-
-
-def _group_columns(by: str) -> list[str]:
-    """Name the columns of groups."""
-    if by == PARAMS:
-        return [*params.NAMES]
-    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
-    memory = group.MEMORY if by in group.MEMORY_KEYS else ()
-    return [*by.split(","), *group.MEASURES, *more, *memory]
 
 
 _USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"

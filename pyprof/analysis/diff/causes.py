@@ -76,8 +76,9 @@ def _causes_of_change(
     for name in TRAITS:
         before, after = _main_values(a[name]), _main_values(b[name])
         if before != after and before and after:
-            in_a, in_b = _name_values(before, after), _name_values(after, before)
-            yield f"different {name}: {in_a} in A, {in_b} in B"
+            in_a = [value for value in before if value not in after] or before
+            in_b = [value for value in after if value not in before] or after
+            yield f"different {name}: {_name_first(in_a)} in A, {_name_first(in_b)} in B"
     tried = [traits[TRIED].get("True", 0.0) for traits in (a, b)]
     if bool(tried[0]) != bool(tried[1]) and max(tried) > _MUCH * max(
         sum(traits[TRIED].values()) for traits in (a, b)
@@ -91,11 +92,9 @@ def _main_values(times: Mapping[str | None, float]) -> list[str]:
     return sorted(value for value, ns in times.items() if value is not None and ns >= least)
 
 
-def _name_values(values: Sequence[str], than: Sequence[str]) -> str:
-    """Name the values that `than` lacks; all of them if it lacks none."""
-    own = [value for value in values if value not in than] or [*values]
-    more = f" and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
-    return ", ".join(own[:_NAMED]) + more
+def _name_first(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return ", ".join(texts[:_NAMED]) + more
 
 
 def _find_counterparts(diff: Diff) -> Mapping[int, Change]:
@@ -272,6 +271,5 @@ def _renamed_layers(diff: Diff) -> Iterator[str]:
         if change.a_key is not None
     }
     if names:
-        shown = ", ".join(f"{a or 'none'} in A is {b or 'none'} in B" for a, b in [*names][:_NAMED])
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"layers with different names have the same ops: {shown}{more} (inferred)"
+        shown = _name_first([f"{a or 'none'} in A is {b or 'none'} in B" for a, b in names])
+        yield f"layers with different names have the same ops: {shown} (inferred)"

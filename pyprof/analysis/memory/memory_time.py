@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.answers.memory_answer import HeldMemory
-    from pyprof.arrays import Int64Array
     from pyprof.inputs.source import Source
-    from pyprof.records.records import DictionaryColumn
 
 _COLUMN = {"op": "op", "line": "line", "layer": "module"}
 """The column of rows for each key that memory is grouped by."""
@@ -55,21 +53,17 @@ def join_memory_and_time(
 ) -> dict[str, tuple[TimedMemory, ...]]:
     """Join memory and time, by op, line and layer; what holds most comes first."""
     table = source.table
-    return {
-        key: _join_time(by[key], encode(table.dictionary_array(column)), table.duration_ns)
-        for key, column in _COLUMN.items()
-        if key in by
-    }
-
-
-def _join_time(
-    groups: Sequence[HeldMemory], texts: DictionaryColumn, time_ns: Int64Array
-) -> tuple[TimedMemory, ...]:
-    timed = time_by_value(texts, time_ns)
-    held = [
-        TimedMemory(each.name, each.bytes, each.allocated_bytes, each.byte_ns,
-                    *timed.pop(each.name, (0, 0)))
-        for each in groups
-    ]  # fmt: skip
-    others = [TimedMemory(name, 0, 0, None, *spent) for name, spent in timed.items()]
-    return (*held, *sorted(others, key=lambda each: (-each.time_ns, each.name is None)))
+    joined = {}
+    for key, column in _COLUMN.items():
+        if key not in by:
+            continue
+        timed = time_by_value(encode(table.dictionary_array(column)), table.duration_ns)
+        held = [
+            TimedMemory(each.name, each.bytes, each.allocated_bytes, each.byte_ns,
+                        *timed.pop(each.name, (0, 0)))
+            for each in by[key]
+        ]  # fmt: skip
+        others = [TimedMemory(name, 0, 0, None, *spent) for name, spent in timed.items()]
+        others.sort(key=lambda each: (-each.time_ns, each.name is None))
+        joined[key] = (*held, *others)
+    return joined

@@ -72,11 +72,15 @@ def group_role(description: str | None, name: str | None, kinds: Collection[str 
 def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[AxisUse]:
     """Total the groups of each role; the one with most exposed communication first."""
     entries = [np.unique(columns.signature[matrix.rows[matrix.rows >= 0]]) for matrix in matrices]
-    roles = [
-        _role(columns, matrix.group, used) for matrix, used in zip(matrices, entries, strict=True)
-    ]
+    what = columns.signatures
+    roles = []
+    for matrix, used in zip(matrices, entries, strict=True):
+        described = {what.description.at(entry) for entry in used} - {None}
+        description = described.pop() if len(described) == 1 else None
+        name = matrix.group.name if matrix.group.named else None
+        roles.append(group_role(description, name, {what.kind.at(entry) for entry in used}))
     # only collectives that tensor and data parallelism use
-    reduces = columns.signatures.kind.is_in(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
+    reduces = what.kind.is_in(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     if not any(role.name for role in roles) and all(reduces[used].all() for used in entries):
         roles = _infer_by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -88,14 +92,6 @@ def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[Axi
         for key, places in alike.items()
     ]  # fmt: skip
     return sorted(role_axes, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
-
-
-def _role(columns: Collectives, group: Group, entries: IntArray) -> Role:
-    what = columns.signatures
-    described = {what.description.at(entry) for entry in entries} - {None}
-    kinds = {what.kind.at(entry) for entry in entries}
-    description = described.pop() if len(described) == 1 else None
-    return group_role(description, group.name if group.named else None, kinds)
 
 
 def _axis(

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import readers, sanitize
@@ -82,9 +81,20 @@ def tables_of_rank(
         raise CaptureError(f"{source}: contains no times; parse the capture again")
     computing = union(device.compute for device in rank_timeline.devices)
     signatures, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
+    # the time of each layer's own rows; waiting in a collective is not work of a layer
+    table = Table(records)
+    path = table.own_or_forward("layer").map(lambda layers: ".".join(layer_path(layers)) or None)
+    work = activity_classes(records) != COMMUNICATION
+    by_path = time_by_value(path, table.duration_ns, work)
     return RankTables(
         ranks=(_rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),),
-        layers=_layers(rank, records),
+        layers=tables.table(
+            tables.LAYERS,
+            rank,
+            len(by_path),
+            layer=[path or NO_LAYER for path in by_path],
+            gpu_ns=[time.ns for time in by_path.values()],
+        ),
         signatures=signatures,
         collectives=calls,
         warnings=tuple((source, text) for text in records.warnings),
@@ -147,19 +157,3 @@ def _own_ns(
         own = own - alone.length_within(bounds[:-1], bounds[1:])
     low_ns, own_ns = np.quantile(own[rank_steps.warm_up :], (0.25, 0.5)).tolist()
     return low_ns, own_ns
-
-
-def _layers(rank: int, records: Records) -> pa.Table:
-    """Total the time of each layer's own rows; waiting in a collective is not work of a layer."""
-    table = Table(records)
-    layer = table.own_or_forward("layer")
-    work = activity_classes(records) != COMMUNICATION
-    path = layer.map(lambda layers: ".".join(layer_path(layers)) or None)
-    by_path = time_by_value(path, table.duration_ns, work)
-    return tables.table(
-        tables.LAYERS,
-        rank,
-        len(by_path),
-        layer=[path or NO_LAYER for path in by_path],
-        gpu_ns=[time.ns for time in by_path.values()],
-    )

@@ -27,8 +27,10 @@ def compile_modules(run: Run) -> WhyNoEffect:
     compiled: list[None] = []
 
     def begin(module: Any) -> None:  # noqa: ANN401 - a module
-        if _is_compiled(module):
-            run.refuse("the script compiles already")
+        for each in module.modules():
+            called = getattr(each, "_compiled_call_impl", None)
+            if called is not None or type(each).__name__ == "OptimizedModule":
+                run.refuse("the script compiles already")
         if run.checks_losses:
             import torch._inductor.config as inductor  # noqa: PLC0415 - only where it is used
 
@@ -84,14 +86,6 @@ def _check_compiler() -> None:
         get_cpp_compiler()
     except Exception:  # noqa: BLE001 - torch's, of several types
         raise RefusedError("there is no C++ compiler here; install g++") from None
-
-
-def _is_compiled(module: Any) -> bool:  # noqa: ANN401 - a module
-    return any(
-        getattr(each, "_compiled_call_impl", None) is not None
-        or type(each).__name__ == "OptimizedModule"
-        for each in module.modules()
-    )
 
 
 def _notes() -> list[str]:
