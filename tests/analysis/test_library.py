@@ -16,29 +16,31 @@ PYTORCH_KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::
 
 
 @pytest.mark.parametrize(
-    ("names", "library"),
+    ("names", "library", "compiled"),
     [
-        (("cupy_sqrt__float64_float64", "gemv2T_kernel_val"), "CuPy"),
-        (("loop_add_fusion", "input_reduce_fusion"), "XLA"),
-        (("void tensorflow::functor::ShuffleInTensor3Simple<float>(int)",), "TensorFlow"),
-        (("cudapy::__main__::add$241(Array<float>)",), "Numba"),
-        (("cupy_sqrt__float64_float64", PYTORCH_KERNEL), "PyTorch"),
-        (("void tensorflow", "triton_poi_fused_add_0"), "PyTorch"),
-        (("triton__0d1d2d3de",), "PyTorch"),
-        (("triton_gemm_dot.12",), None),
-        (("ampere_sgemm_128x64_tn",), None),
+        (("cupy_sqrt__float64_float64", "gemv2T_kernel_val"), "CuPy", False),
+        (("loop_add_fusion", "input_reduce_fusion"), "XLA", False),
+        (("void tensorflow::functor::ShuffleInTensor3Simple<float>(int)",), "TensorFlow", False),
+        (("cudapy::__main__::add$241(Array<float>)",), "Numba", False),
+        (("cupy_sqrt__float64_float64", PYTORCH_KERNEL), "PyTorch", False),
+        (("void tensorflow", "triton_poi_fused_add_0"), "PyTorch", True),
+        (("triton_red_fused_add_native_layer_norm_0",), "PyTorch", True),
+        (("triton__0d1d2d3de",), "PyTorch", True),
+        (("graph_0_cpp_fused_gelu_view_6",), "PyTorch", True),
+        (("triton_gemm_dot.12",), None, False),
+        (("ampere_sgemm_128x64_tn",), None, False),
     ],
 )
-def test_the_library_follows_from_kernel_names(
-    names: tuple[str, ...], library: str | None, tmp_path: Path
+def test_the_library_and_torch_compile_follow_from_kernel_names(
+    names: tuple[str, ...], library: str | None, *, compiled: bool, tmp_path: Path
 ) -> None:
     """One kernel of PyTorch's is enough for PyTorch; without a known name it is unknown."""
     work = [
         Work(name, (100 * place + 50, 100 * place + 90), (100 * place, 100 * place + 9))
         for place, name in enumerate(names)
     ]
-    path = nsys_db(tmp_path / "net.sqlite", work)
-    assert library_of(load(str(path)).table) == library
+    table = load(str(nsys_db(tmp_path / "net.sqlite", work))).table
+    assert (library_of(table), is_compiled(table)) == (library, compiled)
 
 
 def test_a_range_of_torch_profiler_is_of_pytorch(tmp_path: Path) -> None:
@@ -76,16 +78,3 @@ def test_a_program_of_an_unknown_library_gets_no_advice_for_pytorch(tmp_path: Pa
 )  # fmt: skip
 def test_real_programs_without_pytorch_get_no_advice_for_it(captures: Path, capture: str) -> None:
     assert not _names_pytorch(captures / capture)
-
-
-@pytest.mark.parametrize(
-    ("name", "compiled"),
-    [("triton_red_fused_add_native_layer_norm_0", True), ("triton__0d1d2d3de", True),
-     ("graph_0_cpp_fused_gelu_view_6", True), ("triton_gemm_dot.12", False),
-     (PYTORCH_KERNEL, False)],
-)  # fmt: skip
-def test_kernels_of_torch_compile_show_that_it_was_used(
-    name: str, *, compiled: bool, tmp_path: Path
-) -> None:
-    path = nsys_db(tmp_path / "net.sqlite", [Work(name, (50, 90), (0, 9))])
-    assert is_compiled(load(str(path)).table) == compiled

@@ -121,20 +121,21 @@ def test_a_change_of_most_ops_is_one_sentence(
     assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
 
 
+def _on_cpu(path: Path, *, us: int = 100, turns: int = 1) -> Path:
+    """Write a trace of six ops of a CPU, some times in turn."""
+    names = ("mm", "relu", "tanh", "add", "mul", "sum")
+    events = [
+        event(f"aten::{name}", 10_000 * turn + 1000 * place, us)
+        for turn in range(turns)
+        for place, name in enumerate(names)
+    ]
+    return written(path, events)
+
+
 def test_on_the_cpu_other_programs_may_slow_all_ops(tmp_path: Path) -> None:
     """A CPU has no power limit that a report could know of, but runs more than one program."""
-    names = ("mm", "relu", "tanh", "add", "mul", "sum")
-    paths = [
-        written(
-            tmp_path / f"{factor}.json",
-            [
-                event(f"aten::{name}", 1000 * place, 100 * factor)
-                for place, name in enumerate(names)
-            ],
-        )
-        for factor in (1, 2)
-    ]
-    (cause,) = ask("diff", *paths)["causes"]
+    a = _on_cpu(tmp_path / "a.json")
+    (cause,) = ask("diff", a, _on_cpu(tmp_path / "b.json", us=200))["causes"]
     assert cause == (
         "nearly all ops take +100.0 % by the same kernels: other programs, threads or clock"
         " (inferred)"
@@ -143,18 +144,8 @@ def test_on_the_cpu_other_programs_may_slow_all_ops(tmp_path: Path) -> None:
 
 def test_ops_that_are_called_more_often_have_no_common_cause(tmp_path: Path) -> None:
     """A capture of two iterations, whose steps are unknown, takes twice as long as one of one."""
-    paths = [
-        written(
-            tmp_path / f"{count}.json",
-            [
-                event(f"aten::{name}", 10_000 * turn + 1000 * place, 100)
-                for turn in range(count)
-                for place, name in enumerate(("mm", "relu", "tanh", "add", "mul", "sum"))
-            ],
-        )
-        for count in (1, 2)
-    ]
-    assert ask("diff", *paths)["causes"] == []
+    a, b = _on_cpu(tmp_path / "a.json"), _on_cpu(tmp_path / "b.json", turns=2)
+    assert ask("diff", a, b)["causes"] == []
 
 
 @pytest.mark.parametrize("rates", [(2, 1, 1.5, 1, 1.1, 1.2), (1, 1.01, 1, 0.99, 1, 1)])
