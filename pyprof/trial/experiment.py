@@ -142,7 +142,10 @@ class Trial:
         result = self.ranks.gather(files, number, own)
         run = TrialRun(number=number, variant=variant, mode=mode, result=result)
         self.runs.append(run)
-        self._keep(run)
+        if self.ranks.first:
+            line = {"number": number, "changes": [*map(str, variant)], "mode": mode}
+            with (self.folder / RUNS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**line, **asdict(result)}) + "\n")
         self.report(run)
         return run
 
@@ -173,15 +176,3 @@ class Trial:
 
     def _paths(self, number: int) -> processes.RunPaths:
         return processes.RunPaths.named(self.folder / "runs", self.ranks.stem(number))
-
-    def _keep(self, run: TrialRun) -> None:
-        if not self.ranks.first:
-            return
-        line = {
-            "number": run.number,
-            "changes": [str(each) for each in run.variant],
-            "mode": run.mode,
-            **asdict(run.result),
-        }
-        with (self.folder / RUNS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
