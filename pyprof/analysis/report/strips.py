@@ -115,8 +115,7 @@ def _recordings(device: DeviceTime) -> list[tuple[int | None, int, int]]:
     if device.windows == 1:
         return [(None, device.start_ns, device.end_ns)]
     recorded = complement(device.paused, device.start_ns, device.end_ns)
-    bounds = zip(recorded.start.tolist(), recorded.end.tolist(), strict=True)
-    return [(index, *pair) for index, pair in enumerate(bounds)][:_MAX_STEPS]
+    return [*zip(range(_MAX_STEPS), recorded.start.tolist(), recorded.end.tolist(), strict=False)]
 
 
 def _shown_steps(
