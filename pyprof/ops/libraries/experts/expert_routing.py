@@ -4,7 +4,6 @@ A softmax or sigmoid over the gates costs 24 an element; a place costs nothing. 
 written once, and where they go.
 """
 
-from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, b8, bf16, f32, i16, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
@@ -358,17 +357,11 @@ def te_permute_function_backward(a: Args) -> Work:
 def te_unpermute_function(a: Args) -> Work:
     """The outputs of a token's experts, weighted if there are weights, added up."""
     x, indices, weights = a.tensor("input"), a.tensor("indices"), a.present("weights")
-    out = like(x, (_tokens(a, indices), size(x, -1)))
+    # a map was [experts, tokens], and is now [tokens, indices]
+    by_experts = not weights and "mask" in a.op and indices.dtype == "int64"
+    tokens = size(indices, -1) if by_experts else size((*weights, indices)[0], 0)
+    out = like(x, (tokens, size(x, -1)))
     return Work((1 + bool(weights)) * x.numel, (x, indices, *weights), (out,))
-
-
-def _tokens(a: Args, indices: Tensor) -> int:
-    """Return the number of tokens: a map is [experts, tokens], later [tokens, indices]."""
-    if weights := a.present("weights"):
-        return size(weights[0], 0)
-    if "mask" in a.op:
-        return size(indices, -1 if indices.dtype == "int64" else 0)
-    return size(indices, 0)
 
 
 # 24 read, 48 written of 2 bytes and 8 * 4 indices of 8

@@ -263,7 +263,11 @@ def pointwise_backward(a: Args) -> Work:
         summed = value.shape != out.shape
         if grad.flops or grad.needs or summed:
             flops += (grad.flops + summed) * out.numel
-            reads += _saved(op_operands, grad)
+            reads += [
+                saved
+                for letter, saved in zip("abc", op_operands.values, strict=False)
+                if letter in grad.needs and isinstance(saved, Tensor)
+            ]
             writes.append(like(value))
     distinct = list({id(tensor): tensor for tensor in reads}.values())
     work = Work(flops, (out, *distinct) if writes else (), tuple(writes))
@@ -287,15 +291,6 @@ def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
         first = Grad(_POWERS[exponent - 1] + 2, "" if exponent == 1 else "a")
         return (first, *grads[1:])
     return grads
-
-
-def _saved(operands: Operands, grad: Grad) -> list[Tensor]:
-    chosen = [
-        operands.values["abc".index(letter)]
-        for letter in grad.needs
-        if "abc".index(letter) < len(operands.values)
-    ]
-    return [value for value in chosen if isinstance(value, Tensor)]
 
 
 # expm1 and three more for each of 6 elements; go 6 + saved 6 + gradient 6 = 18 elements of 2 bytes
