@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pyprof.gpu.peaks import Peaks
     from pyprof.gpu.peaks.microbenchmark import Clock
 
-_FLOAT32, _FLOAT16 = "float32", "float16"
-_BYTES = {_FLOAT32: 4, _FLOAT16: 2}
+_BYTES = {"float32": 4, "float16": 2}
 SCALE = 64
 """Factor of all shapes, so that kernels take longer than a launch on any GPU."""
 _BUDGET_S = 0.1
@@ -32,11 +31,11 @@ class _Work(NamedTuple):
     """One kernel: its FLOPs, and the least that it moves."""
 
     family: str
-    dtype: str
     flops: float
     elements: int
     """Read and written, each once."""
     run: Callable[[], object]
+    dtype: str = "float32"
 
 
 def measure_shares(device: str) -> Mapping[str, float]:
@@ -76,7 +75,7 @@ def shares(
     for make in (_products, _streams, _attention):
         try:
             for work in make(torch, device, scale):
-                rate = known.flops(work.dtype, tensor_core=work.dtype == _FLOAT16)
+                rate = known.flops(work.dtype, tensor_core=work.dtype == "float16")
                 if rate is None or bandwidth is None:
                     continue
                 moved = work.elements * _BYTES[work.dtype]
@@ -97,29 +96,25 @@ def _products(torch: Any, device: str, scale: int) -> Iterator[_Work]:  # noqa: 
         for rows, width in ((16, 16), (64, 16), (64, 64)):
             m, n = rows * scale, width * scale
             a, b = torch.randn(m, n, device=device), torch.randn(n, n, device=device)
-            yield _Work(
-                "gemm", _FLOAT32, 2.0 * m * n * n, 2 * m * n + n * n, partial(torch.mm, a, b)
-            )
+            yield _Work("gemm", 2.0 * m * n * n, 2 * m * n + n * n, partial(torch.mm, a, b))
         for length, width in ((8, 1), (16, 1), (16, 2)):
             m, k, batch = length * scale, width * scale, scale
             a, b = (torch.randn(batch, *s, device=device) for s in ((m, k), (k, m)))
             elements = batch * (2 * m * k + m * m)
-            yield _Work("bmm", _FLOAT32, 2.0 * batch * m * m * k, elements,
-                        partial(torch.bmm, a, b))  # fmt: skip
+            yield _Work("bmm", 2.0 * batch * m * m * k, elements, partial(torch.bmm, a, b))
     finally:
         torch.set_float32_matmul_precision(before)
 
 
 def _streams(torch: Any, device: str, scale: int) -> Iterator[_Work]:  # noqa: ANN401
-    functional = torch.nn.functional
+    norm = torch.nn.functional.layer_norm
     for width in (8, 16, 64):
         x = torch.randn(128 * scale, width * scale, device=device)
         size = x.numel()
-        yield _Work("softmax", _FLOAT32, 0.0, 2 * size, partial(torch.softmax, x, -1))
-        yield _Work("norm", _FLOAT32, 0.0, 2 * size,
-                    partial(functional.layer_norm, x, x.shape[-1:]))  # fmt: skip
-        yield _Work("pointwise", _FLOAT32, 0.0, 3 * size, partial(torch.add, x, x.clone()))
-        yield _Work("pointwise", _FLOAT32, 0.0, 2 * size, partial(torch.tanh, x))
+        yield _Work("softmax", 0.0, 2 * size, partial(torch.softmax, x, -1))
+        yield _Work("norm", 0.0, 2 * size, partial(norm, x, x.shape[-1:]))
+        yield _Work("pointwise", 0.0, 3 * size, partial(torch.add, x, x.clone()))
+        yield _Work("pointwise", 0.0, 2 * size, partial(torch.tanh, x))
 
 
 def _attention(torch: Any, device: str, scale: int) -> Iterator[_Work]:  # noqa: ANN401
@@ -130,6 +125,5 @@ def _attention(torch: Any, device: str, scale: int) -> Iterator[_Work]:  # noqa:
             torch.randn(1, batch, tokens, head, device=device, dtype=torch.float16)
             for _ in range(3)
         )
-        flops = 4.0 * batch * tokens * tokens * head
-        yield _Work("attention", _FLOAT16, flops, 4 * batch * tokens * head,
-                    partial(attend, q, k, v))  # fmt: skip
+        flops, elements = 4.0 * batch * tokens * tokens * head, 4 * batch * tokens * head
+        yield _Work("attention", flops, elements, partial(attend, q, k, v), "float16")
