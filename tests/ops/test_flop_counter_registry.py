@@ -44,19 +44,14 @@ def _mm(draw: Draw) -> tuple[Any, ...]:
     return _meta(m, k), _meta(k, n)
 
 
-def _addmm(draw: Draw) -> tuple[Any, ...]:
-    x, y = _mm(draw)
-    return _meta(y.shape[1]), x, y
-
-
 def _bmm(draw: Draw) -> tuple[Any, ...]:
     batch = draw(SIZES)
     return tuple(_meta(batch, *t.shape) for t in _mm(draw))
 
 
-def _baddbmm(draw: Draw) -> tuple[Any, ...]:
-    x, y = _bmm(draw)
-    return _meta(1, y.shape[-1]), x, y
+def _added(x: Any, y: Any) -> tuple[Any, ...]:  # noqa: ANN401 - as above
+    """Return the arguments of a product and what is added to it."""
+    return _meta(*(1,) * (len(y.shape) - 2), y.shape[-1]), x, y
 
 
 def _scaled_mm(draw: Draw) -> tuple[Any, ...]:
@@ -73,10 +68,6 @@ def _convolution(draw: Draw) -> tuple[Any, ...]:
     sizes = [[draw(st.integers(low, high))] * rank for low, high in ((1, 2), (0, 1), (1, 2))]
     bias = draw(st.sampled_from([None, _meta(filters)]))
     return x, w, bias, *sizes, transposed, [0] * rank, 1
-
-
-def _all_of_convolution(draw: Draw) -> tuple[Any, ...]:
-    return *_convolution(draw), False, False, True, True
 
 
 def _cudnn_convolution(draw: Draw) -> tuple[Any, ...]:
@@ -97,10 +88,6 @@ def _qkv(draw: Draw, *, value: bool = False) -> tuple[Any, ...]:
     q = _half(batch, heads * draw(st.integers(1, 3)), queries, 8 * width)
     k = _half(batch, heads, keys, 8 * width)
     return q, k, _half(batch, heads, keys, 8 * draw(SIZES)) if value else k
-
-
-def _flash(draw: Draw) -> tuple[Any, ...]:
-    return *_qkv(draw), 0.0, False
 
 
 def _efficient(draw: Draw) -> tuple[Any, ...]:
@@ -143,10 +130,6 @@ def _sequences(draw: Draw, *lead: int) -> tuple[Any, ...]:
     return q, k, k, starts, starts, queries, keys
 
 
-def _packed(draw: Draw) -> tuple[Any, ...]:
-    return *_sequences(draw), 0.0, False, False
-
-
 def _packed_backward(draw: Draw) -> tuple[Any, ...]:
     q, k, v, *lengths = _sequences(draw)
     return *_go(q, k, v), *lengths, 0.0, False, *_rng()
@@ -163,13 +146,9 @@ def _packed_efficient_backward(draw: Draw) -> tuple[Any, ...]:
     return go, q, k, v, None, go, *lengths, sums, 0.0, *_rng(), 0, False
 
 
-def _varlen(draw: Draw) -> tuple[Any, ...]:
-    return *_sequences(draw), False, None, None, True
-
-
 def _varlen_out(draw: Draw) -> tuple[Any, ...]:
-    args = _varlen(draw)
-    return args[0], *args
+    args = _sequences(draw)
+    return args[0], *args, False, None, None, True
 
 
 def _varlen_backward(draw: Draw) -> tuple[Any, ...]:
@@ -179,24 +158,24 @@ def _varlen_backward(draw: Draw) -> tuple[Any, ...]:
 
 RUN: dict[Any, Callable[[Draw], tuple[Any, ...]]] = {
     ATEN.mm: _mm,
-    ATEN.addmm: _addmm,
+    ATEN.addmm: lambda draw: _added(*_mm(draw)),
     ATEN.bmm: _bmm,
-    ATEN.baddbmm: _baddbmm,
+    ATEN.baddbmm: lambda draw: _added(*_bmm(draw)),
     ATEN._scaled_mm: _scaled_mm,
     ATEN.convolution: _convolution,
-    ATEN._convolution: _all_of_convolution,
+    ATEN._convolution: lambda draw: (*_convolution(draw), False, False, True, True),
     ATEN.convolution_backward: _convolution_backward,
-    ATEN._scaled_dot_product_flash_attention: _flash,
+    ATEN._scaled_dot_product_flash_attention: lambda draw: (*_qkv(draw), 0.0, False),
     ATEN._scaled_dot_product_efficient_attention: _efficient,
     ATEN._scaled_dot_product_cudnn_attention: _efficient,
     ATEN._scaled_dot_product_flash_attention_backward: _flash_backward,
     ATEN._scaled_dot_product_efficient_attention_backward: _efficient_backward,
     ATEN._scaled_dot_product_cudnn_attention_backward: _cudnn_backward,
-    ATEN._flash_attention_forward: _packed,
+    ATEN._flash_attention_forward: lambda draw: (*_sequences(draw), 0.0, False, False),
     ATEN._flash_attention_backward: _packed_backward,
     ATEN._efficient_attention_forward: _packed_efficient,
     ATEN._efficient_attention_backward: _packed_efficient_backward,
-    VARLEN._varlen_attn: _varlen,
+    VARLEN._varlen_attn: lambda draw: (*_sequences(draw), False, None, None, True),
     VARLEN._varlen_attn_out: _varlen_out,
     VARLEN._varlen_attn_backward: _varlen_backward,
 }
