@@ -51,8 +51,11 @@ class Around(NamedTuple):
 def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
     """Build the columns about the work itself and the calls that launched it."""
     start, end = activities.column("start"), activities.column("end")
+    index, names = _name_columns(activities)
+    long_names = [demangle(name) for name in names]
     built: dict[str, Column] = {
-        **_names(activities),
+        "kShortName": DictionaryColumn(index, [short_name(name) for name in long_names]),
+        "kLongName": DictionaryColumn(index, long_names),
         "kind": DictionaryColumn(ints(activities.column("kind")), list(schema.KINDS)),
         "start": start,
         "end": end,
@@ -66,6 +69,8 @@ def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[
     }
     for name in ("device", "rank", "stream", "bytes", "regs", "smem"):
         built[name] = activities.column(name)
+    if activities.column("original_name").null_count < len(activities):
+        built["originalName"] = DictionaryColumn(*_name_columns(activities, "original_name"))
     counters = activities.column("counters")
     if counters.null_count < len(counters):
         built["counters"] = encode(counters.combine_chunks())
@@ -118,18 +123,6 @@ def _sites(site: LaunchSites, records: Records) -> dict[str, Column]:
     if (inside := site.replay != MISSING).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
     return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
-
-
-def _names(activities: pa.Table) -> dict[str, Column]:
-    index, names = _name_columns(activities)
-    long_names = [demangle(name) for name in names]
-    built: dict[str, Column] = {
-        "kShortName": DictionaryColumn(index, [short_name(name) for name in long_names]),
-        "kLongName": DictionaryColumn(index, long_names),
-    }
-    if activities.column("original_name").null_count < len(activities):
-        built["originalName"] = DictionaryColumn(*_name_columns(activities, "original_name"))
-    return built
 
 
 def _name_columns(

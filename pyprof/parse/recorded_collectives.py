@@ -11,7 +11,7 @@ from pyprof import marker, schema
 from pyprof.records.records import DictionaryColumn, encode, number_combinations, number_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
 
@@ -33,7 +33,10 @@ def collective_column(
     row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
     column = encode(by_tool.combine_chunks())
-    ddp = _read_ddp(path.values)
+    # what DDP records of its process group, if all its records in the capture agree
+    ddp_calls = (stack.markers[-1].call for stack in path.values if stack.ops[-1:] == (marker.DDP,))
+    groups = [called.collective for called in ddp_calls if called]
+    ddp = groups[0] if groups and all(each == groups[0] for each in groups) else {}
     marked = path.map(lambda stack: _read_path(stack) or _describe_reducer(stack, ddp))
     rows = comm[marked.matches()[comm] & (call[comm] >= 0)]
     # one op call may hold several of DDP's reductions, each with an amount of its own
@@ -63,16 +66,6 @@ def _read_path(path: RangeStack) -> CollectiveFields:
             }
             return {"name": call.op, **fields}
     return {}
-
-
-def _read_ddp(described: Sequence[RangeStack]) -> CollectiveFields:
-    """What DDP records of its process group, if all its records in the capture agree."""
-    groups = [
-        call.collective
-        for path in described
-        if path.ops[-1:] == (marker.DDP,) and (call := path.markers[-1].call)
-    ]
-    return groups[0] if groups and all(each == groups[0] for each in groups) else {}
 
 
 def _describe_reducer(path: RangeStack, ddp: CollectiveFields) -> CollectiveFields:

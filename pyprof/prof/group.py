@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 
 from pyprof.prof.columns.column import measure
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
-from pyprof.prof.step_rows import StepWork
+from pyprof.prof.step_rows import StepRows, StepWork
 from pyprof.records.merging import add_up, merge_sums
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Floats, Int64Array, Mask
-    from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
 
@@ -148,17 +147,15 @@ def group(table: Table, by: str, chosen: Mask | None = None) -> pa.Table:
         [("row", "sum"), *measures, *((name, "sum") for name in ("flops", "bytes", *_OF_COUNTERS))]
     )
     sums = sums.select([*keys(by), *_SUMS])
-    return _with_tokens(sums, by, table.steps) if by in BY_STEPS else sums
-
-
-def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table:
-    """Add to groups by step or phase the tokens that the steps state, and how long they took."""
-    by_key = {} if steps is None else steps.by_phase() if key == "phase" else steps.by_step()
-    works = [by_key.get(value, StepWork()) for value in groups.column("key").to_pylist()]
-    tokens, took = [work.tokens for work in works], [work.duration_ns for work in works]
-    for name, values in zip(_PER_PROCESS, (tokens, tokens, took), strict=True):
-        groups = groups.append_column(name, pa.array(values, pa.int64()))
-    return groups
+    if by in BY_STEPS:
+        # the tokens that the steps state, and how long they took
+        steps = table.steps or StepRows(np.zeros(0, np.int64))
+        by_key = steps.by_phase() if by == "phase" else steps.by_step()
+        works = [by_key.get(value, StepWork()) for value in sums.column("key").to_pylist()]
+        tokens, took = [work.tokens for work in works], [work.duration_ns for work in works]
+        for name, values in zip(_PER_PROCESS, (tokens, tokens, took), strict=True):
+            sums = sums.append_column(name, pa.array(values, pa.int64()))
+    return sums
 
 
 def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:

@@ -161,10 +161,12 @@ def with_outputs(
     pairs, number = np.unique(
         works.index.astype(np.int64) * len(shapes) + chosen, return_inverse=True
     )
-    work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
-    return DictionaryColumn(
-        number, [_with_output(works.values[work], shapes[index]) for work, index in work_and_shape]
-    )
+    completed = []
+    for index, at in (divmod(pair, len(shapes)) for pair in pairs.tolist()):
+        with_shape = replace(works.values[index], output=shapes[at], reason="")
+        is_known = shapes[at] is not None and with_shape.cost().flops is not None
+        completed.append(with_shape if is_known else works.values[index])
+    return DictionaryColumn(number, completed)
 
 
 def _lacks_argument(work: AttributedCall) -> bool:
@@ -175,13 +177,6 @@ def _lacks_argument(work: AttributedCall) -> bool:
         and work.has_shapes
         and work.reason.endswith("not recorded")
     )
-
-
-def _with_output(work: AttributedCall, shape: tuple[int, ...] | None) -> AttributedCall:
-    if shape is None:
-        return work
-    with_shape = replace(work, output=shape, reason="")
-    return with_shape if with_shape.cost().flops is not None else work
 
 
 _ONE, _BOTH = ("in",), ("out", "in")

@@ -248,7 +248,16 @@ class FillCosts:
         """
         filled_call, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
         if ids is not None:
-            filled_call[self._calls_filled(*ids, chosen, moved)] = True
+            # a fill inside is as large as the call's result
+            offsets, members = ids
+            row = np.flatnonzero(self.weight > 0)
+            works, first = np.unique(chosen[row], return_index=True)
+            around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
+            index = np.searchsorted(works, members[around])
+            is_work = np.append(works, MISSING)[index] == members[around]
+            inside, outer = around[is_work], row[first[index[is_work]]]
+            owner = np.searchsorted(offsets, inside, "right") - 1
+            filled_call[self.call[outer[self.part[outer] == moved[owner]]]] = True
         helped[self.call[self.helps > 0]] = True
         helped &= ~filled_call
         rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != MISSING)
@@ -259,17 +268,3 @@ class FillCosts:
         filled = apportion(part, self.helps, self.call)
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != MISSING), filled, moved)
-
-    def _calls_filled(
-        self, offsets: IntArray, members: IntArray, chosen: IntArray, moved: Int64Array
-    ) -> Int64Array:
-        """Numbers of the calls with a fill inside that is as large as their result."""
-        row = np.flatnonzero(self.weight > 0)
-        works, first = np.unique(chosen[row], return_index=True)
-        row = row[first]
-        around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
-        index = np.searchsorted(works, members[around])
-        is_work = np.append(works, MISSING)[index] == members[around]
-        inside, outer = around[is_work], row[index[is_work]]
-        owner = np.searchsorted(offsets, inside, "right") - 1
-        return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])
