@@ -37,13 +37,12 @@ from pyprof.parse.ranges.texts import kinds, read_texts
 from pyprof.prof.op_names import op_name
 from pyprof.prof.table import Table
 from pyprof.quantities import counted
-from pyprof.records.records import match_combinations
+from pyprof.records.records import DictionaryColumn, match_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Int64Array
-    from pyprof.records.records import DictionaryColumn
     from pyprof.schema import Capture
 
 _CPU = 0
@@ -208,7 +207,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> EventContext:
         codes[order] = column.index
         return label([say(value) if value else None for value in column.values]).take(codes)
 
-    op = _ops(table, order)
+    op = labels(_ops(table), str)
     layer = labels(table.own_or_forward("layer"), lambda names: names[-1])
     direction = labels(table.records.dictionary("dir"), lambda said: _PARTS.get(str(said)))
     forward = directions(direction) == categories.DIRECTIONS.index("forward")
@@ -262,7 +261,7 @@ def _find_thread(capture: Capture, time_ns: Int64Array) -> Int64Array:
     return chosen
 
 
-def _ops(table: Table, order: Int64Array) -> Labels:
+def _ops(table: Table) -> DictionaryColumn:
     mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
     pairs, code = np.unique(np.stack([mods.index, ops.index]), axis=1, return_inverse=True)
     names = []
@@ -270,9 +269,7 @@ def _ops(table: Table, order: Int64Array) -> Labels:
         module = mods.values[mod] if mod >= 0 else None
         called = ops.values[op] if op >= 0 else None
         names.append(op_name(module[0] if module else None, called[0]) if called else None)
-    codes = np.full(len(order), MISSING)
-    codes[order] = code.reshape(-1)
-    return label(names).take(codes)
+    return DictionaryColumn(code.reshape(-1), names)
 
 
 def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:
