@@ -16,7 +16,7 @@ import numpy as np
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.ranges.texts import matching_statements
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
@@ -33,10 +33,9 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
     values: list[list[int]] = []
     for around, called, read in _RULES:
         pairs = _pairs(sweep, around, called)
-        distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
-        which = which.reshape(-1)
+        first, which = combinations(*sweep.texts.code[pairs].T)
         sizes = []
-        for texts in distinct.tolist():
+        for texts in sweep.texts.code[pairs[first]].tolist():
             outer, inner = (sweep.texts.statements[index].call for index in texts)
             sizes.append(read(outer, inner) if outer and inner else None)
         places = [len(values) + at if size else MISSING for at, size in enumerate(sizes)]

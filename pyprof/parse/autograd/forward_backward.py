@@ -21,7 +21,7 @@ from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.autograd.recomputation import HERE
 from pyprof.parse.ranges import texts
-from pyprof.records.records import distinct, number_combinations
+from pyprof.records.records import combinations, distinct, number_combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
@@ -318,10 +318,9 @@ def _main_device(capture: Capture, caller: IntArray, activities: pa.Table) -> In
     """Find the device on which each thread launches most; MISSING if it launches nothing."""
     main = np.full(len(capture.threads), MISSING)
     launched = np.flatnonzero(caller != MISSING)
-    thread = caller[launched].astype(np.int64)
-    devices, index = np.unique(ints(activities.column("device"))[launched], return_inverse=True)
-    pairs, which = np.unique(thread * len(devices) + index, return_inverse=True)
-    thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]
+    thread, device = caller[launched], ints(activities.column("device"))[launched]
+    first, which = combinations(thread, device)
+    thread, device = thread[first], device[first]
     rising = np.lexsort((-device, np.bincount(which), thread))  # on a tie, the lowest device wins
     main[thread[rising]] = device[rising]
     return main

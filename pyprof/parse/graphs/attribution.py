@@ -26,6 +26,7 @@ from pyprof.parse.ranges.sweep import sweep_ranges
 from pyprof.parse.steps.profiler_windows import recording_windows
 from pyprof.quantities import counted
 from pyprof.readers.validate import in_order
+from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -287,13 +288,10 @@ class _Work:
         """Number, for each range of the sweep, the chain of texts and arguments that it ends."""
         inputs = self._capture.ranges.column("inputs").combine_chunks()
         code = ints(inputs.indices)[self._sweep.row] + 1
-        text = self._sweep.texts.code.astype(np.int64) if len(self._sweep.row) else code
-        # The line of a script does not matter.
-        line = self._sweep.texts.kind == Kind.TRACE
-        text = np.where(line[text], len(line), text) if len(text) else text
-        both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
+        text, line = self._sweep.texts.code, self._sweep.texts.kind == Kind.TRACE
+        text = np.where(line[text], len(line), text)  # the line of a script does not matter
         nest = self._sweep.nest
-        chains = range_stacks.intern(nest.parent, nest.depth, both.astype(np.int32))
+        chains = range_stacks.intern(nest.parent, nest.depth, number_combinations(text, code))
         return chains.of_range.astype(np.int64)
 
     @cached_property

@@ -22,7 +22,7 @@ from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.ranges import texts as range_texts
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -439,13 +439,10 @@ def arguments(path: DictionaryColumn, partner: DictionaryColumn) -> dict[str, Co
     From the innermost op text; else from PyTorch's innermost range with sizes, with the forward
     call's dtype; else from the forward call.
     """
-    tensors_of = [*map(_tensors, path.values), None]
-    width = len(tensors_of)  # a null is the last one
-    pairs, index = np.unique(
-        path.index.astype(np.int64) * width + partner.index % width, return_inverse=True
-    )
+    tensors_of = [*map(_tensors, path.values), None]  # a null is the last one
+    first, index = combinations(path.index, partner.index)
     chosen = []
-    for own, forward in (divmod(pair, width) for pair in pairs.tolist()):
+    for own, forward in zip(path.index[first].tolist(), partner.index[first].tolist(), strict=True):
         # a marker without a field does not inherit its forward op's
         hidden = path.values[own].markers and tensors_of[own] is None
         chosen.append(None if hidden else _choose(tensors_of[own], tensors_of[forward]))

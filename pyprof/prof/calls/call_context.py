@@ -158,14 +158,13 @@ def with_outputs(
     thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
     one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, number = np.unique(
-        works.index.astype(np.int64) * len(shapes) + chosen, return_inverse=True
-    )
+    first, number = combinations(works.index, chosen)
     completed = []
-    for index, at in (divmod(pair, len(shapes)) for pair in pairs.tolist()):
-        with_shape = replace(works.values[index], output=shapes[at], reason="")
-        is_known = shapes[at] is not None and with_shape.cost().flops is not None
-        completed.append(with_shape if is_known else works.values[index])
+    for row in first.tolist():
+        work, output = works.at(row), shapes[chosen[row]]
+        with_shape = replace(work, output=output, reason="")
+        is_known = output is not None and with_shape.cost().flops is not None
+        completed.append(with_shape if is_known else work)
     return DictionaryColumn(number, completed)
 
 

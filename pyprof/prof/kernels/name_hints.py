@@ -8,7 +8,7 @@ import numpy as np
 
 from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import IntArray, Mask
@@ -64,13 +64,11 @@ def by_name(
     flags, trains = _agreed_hint(name.map(training), call, kernel)
     stored, sparse = _agreed_hint(name.map(sparse_product), call, kernel)
     packed, weights = _agreed_hint(name.map(weight_type), call, kernel)
-    shape = (len(dtypes), len(trains), len(sparse), len(weights))
-    combined, number = np.unique(
-        np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
-    )
-    codes = zip(*(indices.tolist() for indices in np.unravel_index(combined, shape)), strict=True)
-    hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
-             for at, flag, few, bits in codes]  # fmt: skip
+    first, number = combinations(types, flags, stored, packed)
+    hints = [
+        NameHints(dtypes[types[row]], trains[flags[row]], sparse[stored[row]], weights[packed[row]])
+        for row in first.tolist()
+    ]
     return DictionaryColumn(number, hints)
 
 
