@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.allocations.history import ALLOC, FREE_COMPLETED, replay
 from pyprof.allocations.snapshot import ADDS, TAKES
 from pyprof.allocations.unpickle import ACTIONS
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, first_index
 
 if TYPE_CHECKING:
     from pyprof.allocations.history import Blocks
@@ -79,11 +79,9 @@ def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Int64Array) ->
         )
     last = np.flatnonzero(blocks.freed[rows] == len(events))
     at_end = np.flatnonzero(own[snapshot.blocks.segment])
-    at_end = at_end[np.argsort(snapshot.blocks.address[at_end], kind="stable")]
-    address = np.append(snapshot.blocks.address[at_end], MISSING)
-    index = np.searchsorted(address[:-1], blocks.address[rows[last]])
-    same = address[index] == blocks.address[rows[last]]
-    sizes[last[same]] = snapshot.blocks.bytes[at_end[index[same]]]
+    index = first_index(snapshot.blocks.address[at_end], blocks.address[rows[last]])
+    there = index != MISSING
+    sizes[last[there]] = snapshot.blocks.bytes[at_end[index[there]]]
     return sizes
 
 

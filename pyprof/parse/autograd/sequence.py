@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import MISSING
+from pyprof.arrays import MISSING, texts_by_index
 from pyprof.marker import Kind, templates
 from pyprof.parse import launch_sites, launches
 from pyprof.parse.ranges import range_stacks, texts
@@ -72,9 +72,8 @@ def columns(
 
 
 def _texts(capture: Capture, sweep: Sweep, seqs: Chains, *, raw: bool) -> dict[str, Column]:
-    distinct = pa.array([said.text for said in sweep.texts.statements], pa.string())
-    code = pa.array(sweep.texts.code.take(seqs.member))
-    coded = pa.DictionaryArray.from_arrays(code, distinct)
+    code, statements = sweep.texts.code.take(seqs.member), sweep.texts.statements
+    coded = texts_by_index(code, [said.text for said in statements])
     built: dict[str, Column] = {"seqTemplate": encode(seqs.lists(coded))}
     if raw:
         texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, latest_before
 from pyprof.marker.serving_steps import states_requests
 from pyprof.readers.kernel_launches import PAUSE, RESUME, named
 from pyprof.records.records import DictionaryColumn
@@ -138,16 +138,10 @@ def serving_step_of_rows(
     pid = ints(capture.threads.column("pid"))[ints(capture.ranges.column("thread"))[rows]]
     start, end = (ints(capture.ranges.column(name))[rows] for name in ("start", "end"))
     begun = np.append(ints(capture.calls.column("start")), MISSING)[launch]
-    process = ints(activities.column("pid"))
-    step_of = np.full(len(process), MISSING)
-    for one in np.unique(pid).tolist():
-        ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != MISSING)
-        ours = ours[np.argsort(start[ours], kind="stable")]
-        # the last range that began before each instant, if it contains that
-        time = begun[theirs]
-        last = ours[np.searchsorted(start[ours], time, side="right") - 1]
-        holds = (start[last] <= time) & ((end[last] == MISSING) | (time <= end[last]))
-        step_of[theirs] = np.where(holds, code[rows[last]], MISSING)
+    # the last range that began before each launch, if it contains that
+    last = latest_before(pid, start, ints(activities.column("pid")), begun)
+    holds = (last != MISSING) & ((end[last] == MISSING) | (begun <= end[last]))
+    step_of = np.where(holds & (launch != MISSING), code[rows[last]], MISSING)
     used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == MISSING)
     return DictionaryColumn(index, [names[at] for at in used.tolist() if at != MISSING])
