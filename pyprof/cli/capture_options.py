@@ -111,8 +111,12 @@ def reads_captures(
     for `takes_extra_files`.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
-    options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
-    options += [_STRICT, _WORKERS] if strict else [_WORKERS]
+    options: list[_Options] = [
+        click.argument(name, nargs=-1 if metavar.endswith("...") else 1,
+                       required=metavar[0] != "[", metavar=metavar)
+        for name, metavar in zip(names, arguments, strict=True)
+    ]  # fmt: skip
+    options += [_QUIET, _STRICT, _WORKERS] if strict else [_QUIET, _WORKERS]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -148,12 +152,6 @@ def _name_baseline(folder: str) -> None:
     names = ", ".join(capture.name for capture in trial_folder.baselines(Path(folder)))
     if names:
         messages.say(f"{folder}: a trial; this is its run without a change, {names}")
-
-
-def _argument(name: str, metavar: str) -> _Options:
-    if not metavar.endswith("..."):
-        return click.argument(name)
-    return click.argument(name, nargs=-1, required=metavar[0] != "[", metavar=metavar)
 
 
 _EXTRA_HELP = {

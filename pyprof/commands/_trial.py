@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyprof.analysis.trial import verdict
 from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.timing import timing
-from pyprof.answers.try_answer import TriedChange, Try
+from pyprof.answers.try_answer import Try
 from pyprof.errors import PyprofError
 from pyprof.process import signals
 from pyprof.trial.change import Chosen, changes
@@ -106,29 +106,23 @@ def _make_answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -
         for run in trial.runs
         if run.mode == "profile" and run.result.capture
     }
-    tried = [each for each in variants if any(run.variant == each for run in trial.runs)]
+    before, tried = captures.get(BASELINE), []
+    for variant in variants:
+        if not any(run.variant == variant for run in trial.runs):
+            continue
+        change, after = verdict.judge(trial.runs, variant), captures.get(variant)
+        timed = timing(trial.runs, variant) if change.time_ratio else None
+        diff = _compare_ops(before, after)
+        kernels = verdict.kernel_changes(diff, timed.spread if timed else 0.0) if diff else ()
+        predicted = _predict_ratio(before, variant)
+        tried.append(replace(change, predicted_ratio=predicted, kernels=kernels, capture=after))
     return Try(
         script=" ".join(trial.target.command()),
         folder=str(trial.folder),
         complete=complete,
-        baseline=verdict.baseline(trial.runs, captures.get(BASELINE)),
-        changes=tuple(_describe_change(trial, variant, captures) for variant in tried),
+        baseline=verdict.baseline(trial.runs, before),
+        changes=tuple(tried),
         not_tried=trial.not_tried,
-    )
-
-
-def _describe_change(
-    trial: Trial, variant: Variant, captures: Mapping[Variant, str]
-) -> TriedChange:
-    before, after = captures.get(BASELINE), captures.get(variant)
-    change = verdict.judge(trial.runs, variant)
-    timed = timing(trial.runs, variant) if change.time_ratio else None
-    diff = _compare_ops(before, after)
-    return replace(
-        change,
-        predicted_ratio=_predict_ratio(before, variant),
-        kernels=verdict.kernel_changes(diff, timed.spread if timed else 0.0) if diff else (),
-        capture=after,
     )
 
 

@@ -13,10 +13,7 @@ from pyprof.cli.options import json_option, output_option
 from pyprof.process import output_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyprof.answers.doctor_answer import Doctor
-    from pyprof.capture.machine import Finding
     from pyprof.schema import Capture
 
 
@@ -47,7 +44,12 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
 
         answers.write(target, examine(capture))
         return
-    lines = [str(finding) for finding in _findings()] if capture is None else _report_lines(capture)
+    if capture is None:
+        from pyprof.capture.machine import findings  # noqa: PLC0415 - as above
+
+        lines = [str(finding) for finding in findings()]
+    else:
+        lines = _report_lines(capture)
     with output_file.open_output(target) as out:
         out.write("".join(f"{sanitize.multiline(line)}\n" for line in lines).encode())
 
@@ -57,18 +59,14 @@ def examine(name: str | None) -> Doctor:
     from pyprof.answers import doctor_answer  # noqa: PLC0415 - --help needs none of it
 
     if name is None:
+        from pyprof.capture.machine import findings  # noqa: PLC0415 - as above
+
         found_here = (
             doctor_answer.MachineFinding(each.state.value, each.text, each.remedy)
-            for each in _findings()
+            for each in findings()
         )
         return doctor_answer.Doctor(None, (), tuple(found_here))
     return doctor_answer.of_capture(*_inspect(name))
-
-
-def _findings() -> Iterable[Finding]:
-    from pyprof.capture.machine import findings  # noqa: PLC0415 - --help needs none of it
-
-    return findings()
 
 
 def _inspect(name: str) -> tuple[Capture, str, list[str]]:

@@ -201,21 +201,16 @@ _PLACEHOLDER = re.compile(r"T\d+|function_traits|_\d+")
 
 @lru_cache(maxsize=1 << 16)
 def _words(name: str) -> tuple[str, ...]:
-    """Return the parts of a name that all tools write."""
+    """Return the parts of a name that all tools write: path and template arguments."""
     path, rest = split(demangle(name))
-    words = (_TRUTH.get(word, word) for word in _WORD.findall(_arguments(rest)))
-    return path, *(w for w in words if w not in _OPTIONAL_WORDS and not _PLACEHOLDER.fullmatch(w))
-
-
-def _arguments(rest: str) -> str:
-    """Cut off the parameters, which follow the template arguments."""
     depth = 0
     for match in re.finditer(r"[<>(\[]", rest):
-        mark = match[0]
-        if mark == "(" and not depth:
-            return rest[: match.start()]
-        depth += {"<": 1, ">": -1}.get(mark, 0) if rest[match.start() - 1] != "-" else 0
-    return rest
+        if match[0] == "(" and not depth:
+            rest = rest[: match.start()]  # parameters follow
+            break
+        depth += {"<": 1, ">": -1}.get(match[0], 0) if rest[match.start() - 1] != "-" else 0
+    words = (_TRUTH.get(word, word) for word in _WORD.findall(rest))
+    return path, *(w for w in words if w not in _OPTIONAL_WORDS and not _PLACEHOLDER.fullmatch(w))
 
 
 def _function(name: str) -> str:

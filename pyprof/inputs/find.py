@@ -139,17 +139,12 @@ def _expand(source: str) -> list[str]:
 
 def _remember(files: FileSystem, source: str) -> None:
     """Have messages name files as the user did; for a pattern, relative to its folder."""
-    if is_url(source) or not has_magic(source) or files.is_file(source):
-        overwrite_guard.current().remember_spelling(
-            files.absolute(source), source.rstrip("/") or source
-        )
-        return
-    folders = "".join(
-        f"{name}/" for name in takewhile(lambda name: not has_magic(name), source.split("/"))
-    )
-    overwrite_guard.current().remember_spelling(
-        files.absolute(folders or ".").rstrip("/") + "/", folders
-    )
+    location, spelling = files.absolute(source), source.rstrip("/") or source
+    if has_magic(source) and not is_url(source) and not files.is_file(source):
+        folders = takewhile(lambda name: not has_magic(name), source.split("/"))
+        spelling = "".join(f"{name}/" for name in folders)
+        location = files.absolute(spelling or ".").rstrip("/") + "/"
+    overwrite_guard.current().remember_spelling(location, spelling)
 
 
 def _captures_at(files: FileSystem, match: str) -> list[str]:

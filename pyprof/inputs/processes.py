@@ -64,9 +64,7 @@ class Processes(InProcess):
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        if error is not None:
-            self._terminate()
-        self._close()
+        self._close(terminate=error is not None)
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; if strict, stop at the first that cannot be read."""
@@ -128,10 +126,15 @@ class Processes(InProcess):
             self._pool = ProcessPoolExecutor(size, context, _prepare, (begun, cores_each))
         return self._pool
 
-    def _close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+    def _close(self, *, terminate: bool = False) -> None:
+        if self._pool is None:
+            return
+        if terminate:
+            # Public as terminate_workers() from Python 3.14 on.
+            for process in list((self._pool._processes or {}).values()):  # noqa: SLF001
+                process.terminate()
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = None
 
     @contextmanager
     def _terminate_on_error(self) -> Iterator[None]:
@@ -139,15 +142,8 @@ class Processes(InProcess):
         try:
             yield
         except BaseException:
-            self._terminate()
-            self._close()
+            self._close(terminate=True)
             raise
-
-    def _terminate(self) -> None:
-        # Public as terminate_workers() from Python 3.14 on.
-        processes = self._pool._processes if self._pool else {}  # noqa: SLF001
-        for process in list((processes or {}).values()):
-            process.terminate()
 
 
 def _has_one_thread() -> bool:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyprof.answers.memory_answer import (
         CheckpointedLayer,
         DeviceMemory,
-        HeldAt,
         HeldBlock,
         HeldMemory,
         HeldStack,
@@ -110,8 +109,10 @@ def _describe_held(device: DeviceMemory, by: Sequence[str], top: int) -> Iterato
     held = device if device.at is None else device.at
     total = device.peak_bytes if device.at is None else device.at.bytes
     when = "At the peak" if device.at is None else "Then"
-    if device.at is not None:
-        yield formatting.wrapped(_moment(device.at))
+    if (at := device.at) is not None:
+        allocated = _describe_allocated(at.bytes, at.active_bytes, at.event_id, at.time_ns)
+        reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
+        yield formatting.wrapped(f"Chosen: {allocated}{reserved}")
     unknown = []
     for key in by:
         if key == "stack":
@@ -159,10 +160,10 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
 
 def _levels(device: DeviceMemory) -> Iterator[str]:
     """State the peak, when more was in use or reserved, and what was held at the start."""
-    when = _format_moment(device.peak_event_id, device.peak_time_ns)
-    waiting = device.peak_active_bytes - device.peak_bytes
-    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
-    yield f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_describe_reserved(device)}"
+    allocated = _describe_allocated(
+        device.peak_bytes, device.peak_active_bytes, device.peak_event_id, device.peak_time_ns
+    )
+    yield f"Peak: {allocated}{_describe_reserved(device)}"
     if device.max_active_bytes > device.peak_active_bytes:
         when = _format_moment(device.max_active_event_id, device.max_active_time_ns)
         most = size(device.max_active_bytes)
@@ -178,6 +179,12 @@ def _levels(device: DeviceMemory) -> Iterator[str]:
             f"Before the first event: {size(device.start_bytes)} in {blocks}, "
             f"which {count} at the peak if still live then"
         )
+
+
+def _describe_allocated(held: int, active: int, event: int, time_ns: int | None) -> str:
+    waiting = active - held
+    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
+    return f"{size(held)} allocated {_format_moment(event, time_ns)}{pending}"
 
 
 def _format_moment(event: int, time_ns: int | None) -> str:
@@ -211,14 +218,6 @@ def _describe_reserved(device: DeviceMemory) -> str:
 def size(value: float | None) -> str:
     """Format bytes with a decimal prefix."""
     return amount(value, "B")
-
-
-def _moment(at: HeldAt) -> str:
-    when = _format_moment(at.event_id, at.time_ns)
-    waiting = at.active_bytes - at.bytes
-    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
-    reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
-    return f"Chosen: {size(at.bytes)} allocated {when}{pending}{reserved}"
 
 
 def _groups(

@@ -34,34 +34,28 @@ _SHOWN = {
 def overview(rows: Sequence[CardPeaks]) -> Iterator[str]:
     """Show each device on a line, and doubts below."""
     for basis in (DATASHEET, MEASURED):
-        chosen = [row for row in rows if row.basis == basis]
-        if not chosen:
-            continue
-        yield heading(f"Dense TFLOP/s and GB/s, {basis}; TC: Tensor Cores or matrix cores")
-        header = ("GPU", "CC", "SMs", *_SHOWN, "GB/s")
-        yield from layout_table([_cells(row) for row in chosen], header, (0,))
-        yield ""
+        cells = []
+        for row in (row for row in rows if row.basis == basis):
+            rates = (
+                next((row.tflops[key] for key in keys if key in row.tflops), None)
+                for keys in _SHOWN.values()
+            )
+            cells.append((
+                f"{row.gpu}{'*' if row.doubts else ''}",
+                row.compute_capability or DASH,
+                DASH if row.sm_count is None else str(row.sm_count),
+                *map(number, rates),
+                number(row.memory_gbs),
+            ))  # fmt: skip
+        if cells:
+            yield heading(f"Dense TFLOP/s and GB/s, {basis}; TC: Tensor Cores or matrix cores")
+            yield from layout_table(cells, ("GPU", "CC", "SMs", *_SHOWN, "GB/s"), (0,))
+            yield ""
     doubts = dict.fromkeys(doubt for row in rows for doubt in row.doubts)
     if doubts:
         yield "* Sources disagree:"
         for doubt in doubts:
             yield from wrapped(doubt, "  ")
-
-
-def _cells(row: CardPeaks) -> tuple[str, ...]:
-    rates = [
-        number(next((row.tflops[key] for key in keys if key in row.tflops), None))
-        for keys in _SHOWN.values()
-    ]
-    sms = DASH if row.sm_count is None else str(row.sm_count)
-    mark = "*" if row.doubts else ""
-    return (
-        f"{row.gpu}{mark}",
-        row.compute_capability or DASH,
-        sms,
-        *rates,
-        number(row.memory_gbs),
-    )
 
 
 def each(rows: Sequence[CardPeaks]) -> Iterator[str]:

@@ -6,9 +6,13 @@ from pyprof.answers.peaks_answer import card_rows, find
 from pyprof.render.text.peaks_text import each, overview
 
 
-def test_the_overview_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_overview_has_each_card_and_is_as_wide_as_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert max(map(len, overview(card_rows()))) <= 80
+    lines = [*overview(card_rows())]
+    assert max(map(len, lines)) <= 80
+    assert all(any(line.startswith(row.gpu) for line in lines) for row in card_rows())
 
 
 def test_cards_whose_sources_disagree_are_marked_and_explained() -> None:

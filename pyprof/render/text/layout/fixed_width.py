@@ -116,8 +116,8 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
         for widths, with_prefixes in _widths_to_try(widths_needed[:count]):
             if (left := width - sum(widths) - count + 1) >= 0:
                 dropped = tuple(column.header for column in columns[count:])
-                grown = _share_left(widths_needed[:count], widths, left)
-                return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
+                grown = tuple(_share_left(widths_needed[:count], widths, left))
+                return Layout(tuple(columns[:count]), grown, with_prefixes, dropped)
     least = min(widths[0] for widths, _ in _widths_to_try(widths_needed[:1]))
     raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
 
@@ -143,19 +143,18 @@ def _with_prefix(needed: ColumnWidth) -> int:
 
 def _share_left(
     widths_needed: Sequence[ColumnWidth], widths: Sequence[int], left: int
-) -> Iterator[int]:
+) -> list[int]:
     """Share what is left: shortened texts get their usual width, those without one the rest."""
-    flexible = sum(not one.column.width for one in widths_needed)
-    grown = []
-    for one, width in zip(widths_needed, widths, strict=True):
-        is_whole = one.column.kind in (INT, FLOAT)
-        more = 0 if is_whole else min(left, max(one.column.width - width, 0))
-        left -= more
-        grown.append(width + more)
-    share = left // flexible if flexible else 0
-    return (
-        w + (0 if one.column.width else share) for one, w in zip(widths_needed, grown, strict=True)
-    )
+    grown = [*widths]
+    for index, one in enumerate(widths_needed):
+        if one.column.kind not in (INT, FLOAT):
+            more = min(left, max(one.column.width - grown[index], 0))
+            grown[index] += more
+            left -= more
+    flexible = [index for index, one in enumerate(widths_needed) if not one.column.width]
+    for index in flexible:
+        grown[index] += left // len(flexible)
+    return grown
 
 
 def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
