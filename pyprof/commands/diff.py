@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -110,8 +111,6 @@ def _conclude(violations: Sequence[str], exceeded: bool) -> None:  # noqa: FBT00
 
 def are_snapshots(paths: Sequence[str]) -> bool:
     """Whether all files are memory snapshots."""
-    from pathlib import Path  # noqa: PLC0415 - only here
-
     from pyprof import readers  # noqa: PLC0415 - it loads Arrow
     from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above
 

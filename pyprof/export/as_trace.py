@@ -106,11 +106,8 @@ def _begin(source: Source) -> int:
 def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
     table, capture = source.table, source.capture
     tracks = trace_gpu.tracks(table)
-    name = table.records.dictionary("gpu")
-    rows = {int(track.stream.rows[0]): name.index[track.stream.rows[0]] for track in tracks}
-    names = {row: name.values[code] if code >= 0 else None for row, code in rows.items()}
     yield trace_host.described(table.records, capture)
-    yield trace_gpu.described(tracks, names)
+    yield trace_gpu.described(table, tracks)
     arrays = chain(
         trace_host.calls(capture, begin_ns)
         if capture

@@ -74,11 +74,13 @@ def tracks(table: Table) -> list[Track]:
     return [Track(stream, numbers[stream.pid, stream.device]) for stream in all_streams]
 
 
-def described(tracks: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
-    """Name the tracks; `gpu` maps a row of each device to its name."""
+def described(table: Table, tracks: list[Track]) -> Iterator[str]:
+    """Name the tracks, and the devices of their rows."""
+    gpu = table.records.dictionary("gpu")
     for number in dict.fromkeys(track.pid for track in tracks):
         stream = next(track.stream for track in tracks if track.pid == number)
-        name = gpu.get(int(stream.rows[0]))
+        code = gpu.index[stream.rows[0]]
+        name = gpu.values[code] if code >= 0 else None
         label = stream.device_label + (f": {name}" if name else "")
         yield event(ph="M", name="process_name", pid=number, tid=0, args={"name": label})
         yield event(ph="M", name="process_sort_index", pid=number, tid=0,

@@ -46,13 +46,10 @@ class FilterData:
 
     def key(self, **texts: str | None) -> str | None:
         """Write the selection of a table's row: `op=3 dir=-1`; None if no fact can have it."""
-        numbers = {
+        return _write_key({
             name: self._numbers["line" if name == "stack" else name].get(text)
             for name, text in texts.items()
-        }
-        if None in numbers.values():
-            return None
-        return " ".join(f"{name}={number}" for name, number in numbers.items())
+        })  # fmt: skip
 
     @cached_property
     def _number(self) -> Mapping[tuple[str | None, ...], int]:
@@ -69,10 +66,8 @@ class FilterData:
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
         """Write a key of names as people read them, such as `(no op)` for no name."""
-        numbers = [
-            f"{name}={self._numbers_by_text[name].get(text)}" for name, text in names.items()
-        ]
-        return None if any(number.endswith("None") for number in numbers) else " ".join(numbers)
+        by_text = self._numbers_by_text
+        return _write_key({name: by_text[name].get(text) for name, text in names.items()})
 
     @cached_property
     def _numbers_by_text(self) -> Mapping[str, Mapping[str, int]]:
@@ -106,6 +101,12 @@ class FilterData:
             "left_out": self._all.num_rows - self._facts.num_rows,
             "left_out_ns": whole_ns - sum(kept_ns),
         }
+
+
+def _write_key(numbers: Mapping[str, int | None]) -> str | None:
+    if None in numbers.values():
+        return None
+    return " ".join(f"{name}={number}" for name, number in numbers.items())
 
 
 def _texts(rows: pa.Table) -> Iterator[tuple[str | None, ...]]:

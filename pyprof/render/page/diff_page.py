@@ -103,7 +103,7 @@ def bars(stages: Sequence[Stage]) -> tuple[float, list[Bar]]:
     levels = [stages[0].from_ns, *(stage.to_ns for stage in stages)]
     low, high = min(levels), max(levels)
     begin_ns = max(low - _MARGIN * (high - low), 0.0) if high - low < _MIN_PART * high else 0.0
-    scale = WIDTH / ((max(levels) - begin_ns) or 1)
+    scale = WIDTH / ((high - begin_ns) or 1)
 
     def place(ns: float) -> float:
         return round((ns - begin_ns) * scale, 2)

@@ -48,6 +48,9 @@ IDLE = {
 SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
 SHARED_CLOCK = "first kernel"
 """Figures that share it move and zoom together."""
+MIN_WIDTH, MAX_BOXES = 0.001, 3000
+"""Boxes of a tree narrower than this share of all, less than 2 pixels, are left out; so are the
+narrowest of very many."""
 _MAX_LABELS = 5
 _TERA = 1e12
 

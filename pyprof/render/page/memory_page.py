@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pyprof.quantities import counted, duration
 from pyprof.render.page import render
-from pyprof.render.page.figures import SHARED_CLOCK
+from pyprof.render.page.figures import MAX_BOXES, MIN_WIDTH, SHARED_CLOCK
 from pyprof.render.page.tables import (
     PATH,
     Cell,
@@ -278,10 +278,7 @@ def _swap_axes(frame: _Frame) -> _Frame:
     return _Frame(frame.y, frame.x, frame.height, frame.width)
 
 
-_MIN_WIDTH = 0.001
-"""Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
 _MAX_LEVELS = 60
-_MAX_BOXES = 3000
 _NO_STACK = "(no stack)"
 
 
@@ -316,7 +313,7 @@ def _flame_boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int
         for end in range(len(frames) + 1):
             before = held.get(frames[:end], (0, 0))
             held[frames[:end]] = (before[0] + stack.bytes, before[1] + stack.block_count)
-    least = max(held[()][0] * _MIN_WIDTH, 1)
+    least = max(held[()][0] * MIN_WIDTH, 1)
     below: dict[tuple[str, ...], int] = {(): 0}  # where the next box below each one begins
     listed: list[tuple[tuple[str, ...], int, int, int]] = []
     for path in sorted(held, key=lambda path: (len(path), -held[path][0], path)):
@@ -326,7 +323,7 @@ def _flame_boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int
         start = below[path[:-1]]
         if path:
             below[path[:-1]] += size_
-        if size_ >= least and len(listed) < _MAX_BOXES:
+        if size_ >= least and len(listed) < MAX_BOXES:
             below[path] = start
             listed.append((path, start, size_, count))
     return listed

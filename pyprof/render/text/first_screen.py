@@ -10,7 +10,7 @@ from pyprof.answers.gains import gain_of, worth_a_look
 from pyprof.quantities import DASH, number
 from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, memory_brief, summary_text
-from pyprof.render.text.formatting import part_name, percent, short_line
+from pyprof.render.text.formatting import part_name, percent, place
 from pyprof.render.text.layout.text_width import cells, cut_middle, cut_start
 
 if TYPE_CHECKING:
@@ -167,13 +167,7 @@ def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
         _Column("Eff(%)", lambda op: percent(op.efficiency), 2),
         _Column("Bound", lambda op: op.bound or DASH, 4, left=True),
         _Column("TC", lambda op: op.tc or DASH, 6, left=True),
-        _Column(
-            "Line",
-            lambda op: short_line(op.line) if op.line or not op.range else f"in {op.range}",
-            1,
-            cut_start,
-            left=True,
-        ),
+        _Column("Line", lambda op: place(op.line, op.range), 1, cut_start, left=True),
     )
 
 

@@ -78,6 +78,11 @@ def short_line(line: str | None) -> str:
     return _FOLDERS.sub("", line) if line else DASH
 
 
+def place(line: str | None, user_range: str | None) -> str:
+    """Return the line of work or, without one, the user's range around it."""
+    return short_line(line) if line or not user_range else f"in {user_range}"
+
+
 def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     """Break a sentence into lines that people read without scrolling.
 

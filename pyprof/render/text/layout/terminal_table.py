@@ -58,7 +58,12 @@ class _Shown:
         self.column = column
         self.header = header(column, scaled=scales)
         self.numeric = column.kind in (INT, FLOAT)
-        texts = [_texts(column, values, scales=scales, full=full) for values in batches]
+        texts = [
+            pc.fill_null(scaled(values, column.unit), DASH) if scales else format_values(values)
+            for values in batches
+        ]
+        if column.name in ("trace", "line") and not full:
+            texts = [without_folders(each) for each in texts]
         encoded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
         self.index, self.values = encoded.indices, encoded.dictionary.to_pylist()
         self.natural = max([cells(self.header), *map(cells, self.values)])
@@ -85,13 +90,6 @@ class _Shown:
 
     def _pad(self, text: str, room: int) -> str:
         return pad(text, room, left=not self.numeric)
-
-
-def _texts(column: Column, values: pa.ChunkedArray, *, scales: bool, full: bool) -> pa.Array:
-    if scales:
-        return pc.fill_null(scaled(values, column.unit), DASH)
-    texts = format_values(values)
-    return texts if full or column.name not in ("trace", "line") else without_folders(texts)
 
 
 def write(

@@ -25,12 +25,9 @@ TITLE, ORDER = "Modules", 70
 
 _OP_LEVELS = ("dir", "op", "kernel")
 """The levels of the tree of ops."""
-_MIN_WIDTH = 0.001
-"""Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
 _LEAST_IN_LAYERS = 0.05
 """Below this share of the time, a tree of modules would be one box of what is outside of them."""
 _MAX_LEVELS = 16
-_MAX_BOXES = 3000
 
 
 def section(page: Page) -> Mapping[str, Any]:
@@ -130,9 +127,9 @@ def _sum(name: str, children: list[Node]) -> Node:
 
 def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
     """Lay the tree out, children side by side below their parent; return the longest boxes."""
-    laid_out = list(_boxes(root, root.time_ns * _MIN_WIDTH, (), 0, 0, whole_name))
+    laid_out = list(_boxes(root, root.time_ns * figures.MIN_WIDTH, (), 0, 0, whole_name))
     # A parent is at least as long as its children, and comes before them: no box lacks its parent.
-    return sorted(laid_out, key=lambda box: -box.total_ns)[:_MAX_BOXES]
+    return sorted(laid_out, key=lambda box: -box.total_ns)[: figures.MAX_BOXES]
 
 
 def _boxes(

@@ -18,7 +18,7 @@ from pyprof.render.page.tables import (
     text,
     time,
 )
-from pyprof.render.text.formatting import part_name, short_line
+from pyprof.render.text.formatting import part_name, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,7 @@ _COLUMNS: tuple[Column[OpTime], ...] = (
     (of_numbers("time", "time", "ns"), lambda op: time(op.time_ns)),
     (of_numbers("share", "share", "%"), lambda op: share(op.share)),  # a phone shows these three
     (of_texts("direction", "dir"), lambda op: text(part_name(op.dir), css_class=WORD)),
-    (of_texts("line"), lambda op: text(
-        short_line(op.line) if op.line or not op.range else f"in {op.range}", css_class=PATH)),
+    (of_texts("line"), lambda op: text(place(op.line, op.range), css_class=PATH)),
     (of_numbers("calls"), lambda op: amount(op.calls)),
     (of_numbers("kernels"), lambda op: amount(op.kernels)),
     (of_numbers("TFLOP/s", "tflops"), lambda op: rate(op.flops_per_s, 1e12)),
@@ -45,7 +44,7 @@ _COLUMNS: tuple[Column[OpTime], ...] = (
     (of_numbers("efficiency", "eff", "%"), lambda op: share(op.efficiency)),
     (of_texts("bound"), lambda op: text(op.bound, css_class=WORD)),
     (TENSOR_CORES, lambda op: tensor_cores(op.tc)),
-)  # fmt: skip
+)
 
 
 def section(page: Page) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pyprof.prof.processor import CPU
@@ -80,16 +81,14 @@ def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
 
 def _causes(answer: Summary) -> list[tuple[str, str, str, float]]:
     """Name, meaning, time and share of each cause of idle time, the longest first."""
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for device in answer.devices or ():
-        for cause, ns in device.idle_by_cause_ns.items():
-            total[cause] = total.get(cause, 0) + ns
+        total.update(device.idle_by_cause_ns)
     meaning = meanings(device.processor for device in answer.devices or ())
-    ordered = dict(sorted(total.items(), key=lambda entry: -entry[1]))
     return [
         (cause, meaning.get(cause, cause), time, part)
-        for cause, time, part in shares(ordered)
-        if ordered[cause]
+        for cause, time, part in shares(dict(total.most_common()))
+        if total[cause]
     ]
 
 
