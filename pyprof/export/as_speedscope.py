@@ -112,7 +112,13 @@ def _profiles(
     source: Source, row_stacks: DictionaryColumn, numbered: list[list[int]]
 ) -> Iterator[dict[str, Any]]:
     records = source.table.records
-    since = _start_in_window(records)
+    since = None
+    if "start" in records.columns:  # each row's start relative to its window of the capture
+        start = records.numpy("start")
+        first, window_of = distinct(records.numpy("window"))
+        begin = start[first]
+        np.minimum.at(begin, window_of, start)
+        since = start - begin[window_of]
     for stream in streams(records):
         for window, rows in _windows(records, in_order(records, stream)):
             stack = row_stacks.index[rows]
@@ -127,17 +133,6 @@ def _profiles(
             samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
             name = f"{stream.label}, window {window}" if window >= 0 else stream.label
             yield _profile(name, samples, weight)
-
-
-def _start_in_window(records: Records) -> Int64Array | None:
-    """Return each row's start relative to its window of the capture; None without times."""
-    if "start" not in records.columns:
-        return None
-    start = records.numpy("start")
-    first, window = distinct(records.numpy("window"))
-    begin = start[first]
-    np.minimum.at(begin, window, start)
-    return np.asarray(start - begin[window])
 
 
 def _windows(records: Records, rows: Int64Array) -> Iterator[tuple[int, Int64Array]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +104,10 @@ class Numbers:
             key, integer, part = match.groups(b"")
             number = int(integer)
             if key == b"pid":
-                return b'"pid":%d' % self._pid(number)
+                if number not in self._pids:
+                    free = (pid for pid in count(number, _APART) if pid not in self._taken)
+                    self._pids[number] = next(free)
+                return b'"pid":%d' % self._pids[number]
             if key == b"External id":
                 return b'"External id":%d' % (self._calls + number)
             if key == b"id":
@@ -113,14 +117,6 @@ class Numbers:
             return b'"ts":%d.%03d' % divmod(ns, 1000)
 
         return lambda block: _MOVED.sub(moved, block)
-
-    def _pid(self, pid: int) -> int:
-        if pid not in self._pids:
-            number = pid
-            while number in self._taken:
-                number += _APART
-            self._pids[pid] = number
-        return self._pids[pid]
 
     def after(self, counts: Counts) -> None:
         """Continue the numbers of op calls after those of a capture."""

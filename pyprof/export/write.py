@@ -22,12 +22,12 @@ from pyprof.prof.group import counts, renumber
 from pyprof.records.merging import merge_sums, merge_unique, merged_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyprof.export import EventsFormat, Format, RowsFormat
+    from pyprof.export import Format
     from pyprof.inputs.executor import Executor
     from pyprof.inputs.ranks import RankedCapture
-    from pyprof.inputs.source import Item, Source
+    from pyprof.inputs.source import Source
     from pyprof.prof.columns.standard import Column
     from pyprof.prof.table import Override, Table
     from pyprof.records.records import Records
@@ -129,35 +129,19 @@ def write(
         exporter.write(summed.sums, file, **options)
         return summed.warnings
     chosen = items(paths, executor)
-    if len(chosen) > 1:  # a single capture needs no intermediate file
-        return _ranks(chosen, exporter, Path(target), file, override, executor, options)
-    alone = load(chosen[0], override, begin)
-    begin("writing")
-    if exporter.KIND == "events":
-        exporter.write(alone, file)
-    else:
-        with_steps(alone)
-        alone = replace(alone, capture=None)  # large, and not in the table
-        exporter.write(tables(alone.table), file, **options)
-    return alone.table.source.warnings
-
-
-def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
-    return _Summed(sums(source), source.table.source.warnings)
-
-
-def _ranks(
-    chosen: Sequence[Item],
-    exporter: EventsFormat | RowsFormat,
-    target: Path,
-    file: BinaryIO,
-    override: Override,
-    executor: Executor,
-    options: Mapping[str, Any],
-) -> tuple[str, ...]:
+    if len(chosen) == 1:  # which needs no intermediate file
+        alone = load(chosen[0], override, begin)
+        begin("writing")
+        if exporter.KIND == "events":
+            exporter.write(alone, file)
+        else:
+            with_steps(alone)
+            alone = replace(alone, capture=None)  # large, and not in the table
+            exporter.write(tables(alone.table), file, **options)
+        return alone.table.source.warnings
     keep = exporter.write if exporter.KIND == "events" else _write_rows
     # beside the target, which workers on other machines may see, too
-    with atomic_files.temp_directory(target) as scratch:
+    with atomic_files.temp_directory(Path(target)) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*executor.gather(executor.map(work, chosen, "writing captures"))]
         parts = [part for part, _ in written]
@@ -166,6 +150,10 @@ def _ranks(
         else:
             exporter.write(_renumbered_tables(parts), file, **options)
     return tuple(dict.fromkeys(text for _, warnings in written for text in warnings))
+
+
+def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
+    return _Summed(sums(source), source.table.source.warnings)
 
 
 def _part(

@@ -58,7 +58,15 @@ def match_launches(ours: Launches, theirs: Launches) -> Matches:
     spellings: tuple[Callable[[str], object], ...] = (_words, _function)
     for in_lanes, spell in product((1, 0), spellings):
         left, unused = np.flatnonzero(row == MISSING), np.flatnonzero(~used)
-        key, other = _keys(ours, left, theirs, unused, spell)
+        # number the distinct combinations of name and sizes, across both sides
+        numbers: dict[object, int] = {}
+        codes = []
+        for launches, rows in ((ours, left), (theirs, unused)):
+            code = [numbers.setdefault(spell(name), len(numbers)) for name in launches.names.values]
+            names = np.array([*code, MISSING])[launches.names.index[rows]]
+            codes.append((names, *(size[rows] for size in launches.sizes)))
+        both = map(np.concatenate, zip(*codes, strict=True))
+        key, other = np.split(number_combinations(*both).astype(np.int64), [len(left)])
         lanes = ours.lane[left] * in_lanes, theirs.lane[unused] * in_lanes
         index, again = _by_order(key, other, *lanes)
         hit = index != MISSING
@@ -66,25 +74,6 @@ def match_launches(ours: Launches, theirs: Launches) -> Matches:
         repeated[left[hit]] = again[hit]
         used[unused[np.unique(index[hit])]] = True
     return Matches(row, repeated, used)
-
-
-def _keys(
-    ours: Launches,
-    left: Int64Array,
-    theirs: Launches,
-    unused: Int64Array,
-    spell: Callable[[str], object],
-) -> tuple[Int64Array, Int64Array]:
-    """Number the distinct combinations of name and sizes, across both sides."""
-    numbers: dict[object, int] = {}
-    codes = []
-    for launches, rows in ((ours, left), (theirs, unused)):
-        code = [numbers.setdefault(spell(name), len(numbers)) for name in launches.names.values]
-        names = np.array([*code, MISSING])[launches.names.index[rows]]
-        codes.append((names, *(size[rows] for size in launches.sizes)))
-    both = (np.concatenate(pair) for pair in zip(*codes, strict=True))
-    key = number_combinations(*both).astype(np.int64)
-    return key[: len(left)], key[len(left) :]
 
 
 def _by_order(

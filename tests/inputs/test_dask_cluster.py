@@ -21,6 +21,7 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import refused, run
 from tests.inputs import work
 from tests.inputs.cluster import cluster
+from tests.inputs.test_dataset import _files
 from tests.known import raising
 
 pytest.importorskip("distributed")
@@ -42,14 +43,6 @@ def captures_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nsys_db(folder / f"net.rank{rank}.sqlite", done, [Range("layer:a", (0, 900))])
     os.truncate(folder / "net.rank4.sqlite", 8192)
     return folder
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,9 @@ from pyprof.commands.mcp.parameters import (  # noqa: TC001 - the server evaluat
 from pyprof.errors import PyprofError, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from pyprof.prof.table import Override, Table
+    from pyprof.prof.table import Override
     from pyprof.prof.where import Condition
 
 _LIMIT = 20
@@ -189,29 +189,23 @@ def explain(
     where: Where = "",
 ) -> Answer:
     """How one row of prof came to its numbers: the op chosen, its cost, its share, the roofline."""
+    import numpy as np  # noqa: PLC0415 - as above
+
     from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - as above
+    from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
 
     if row is not None and where:
         raise ValueError("`row` and `where` exclude each other")
     with captures(file):
         table = load(file, _override(gpu)).table
         if row is None:
-            row = _longest_row(table, _conditions(where))
+            mask = conditions.rows(table, _conditions(where))
+            rows = np.arange(table.records.rows) if mask is None else np.flatnonzero(mask)
+            if not len(rows):
+                raise ValueError("no row matches")
+            row = int(rows[np.argmax(table.duration_ns[rows])]) + 1
         return bound(explanation(table, row), MAX_LIMIT)
-
-
-def _longest_row(table: Table, asked: Sequence[Condition]) -> int:
-    """Return the `idx` of the longest row that fulfils all conditions; ValueError if none does."""
-    import numpy as np  # noqa: PLC0415 - as above
-
-    from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
-
-    mask = conditions.rows(table, asked)
-    rows = np.arange(table.records.rows) if mask is None else np.flatnonzero(mask)
-    if not len(rows):
-        raise ValueError("no row matches")
-    return int(rows[np.argmax(table.duration_ns[rows])]) + 1
 
 
 @tool

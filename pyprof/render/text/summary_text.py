@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.answers.parts import ChosenRows, Finding
-    from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
+    from pyprof.answers.summary_answer import DeviceUse, Fact, PeakUse, StepTimes, Summary
 
 _MAX_ROWS = 5
 """Maximum rows of the tables besides the requested one."""
@@ -323,24 +323,20 @@ def phases(answer: Summary) -> Iterator[str]:
 
 
 def below_ops(answer: Summary, limit: int) -> Iterator[str]:
-    """The line below a table of the first ops: what it leaves out, and its total."""
+    """The lines below a table of the first ops: what it leaves out, doubts, and its total."""
     if rest := answer.ops[limit:]:
         share = sum(op.share for op in rest)
         yield _describe_rest(answer, len(rest), share, f"--top {len(answer.ops)}")
-    yield from _above_peak(answer.ops[:limit])
-    yield from _describe_scope(answer)
-
-
-def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
-    """Report rates that the device cannot reach, grouped by what explains them."""
+    # rates that the device cannot reach, grouped by what explains them
     names: dict[str, dict[str, None]] = {}
-    for op in ops:
+    for op in answer.ops[:limit]:
         if op.above_peak:
             names.setdefault(op.above_peak, {})[cut_end(op.op or op.kernel, _NAME_WIDTH)] = None
     for reason, these in names.items():
         few, more = [*these][:_SHOWN], len(these) - _SHOWN
         listed = ", ".join(few) + (f" and {more} more" if more > 0 else "")
         yield from formatting.wrapped(f"Above the peak: {listed}: {reason}.", "")
+    yield from _describe_scope(answer)
 
 
 def _describe_rest(answer: Summary, left_out: int, share: float, option: str) -> str:

@@ -187,16 +187,15 @@ def write_columns(
     """Write fixed-width columns, `width` characters in all; report to `say` what does not fit."""
     rows = list(batches)
     fitted = layout(columns, rows, width)
-    for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
+    headers = []
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        text = header(column, scaled=fitted.scales(column))[:size]
+        is_number = column.kind in (INT, FLOAT)
+        headers.append(pa.array([text.rjust(size) if is_number else text.ljust(size)]))
+    for texts in (headers, *(_cells(fitted, batch) for batch in rows)):
         write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
     if fitted.dropped:
         say(f"no room for {', '.join(fitted.dropped)}; increase -w")
-
-
-def _headers(fitted: Layout) -> Iterator[pa.Array]:
-    for column, size in zip(fitted.columns, fitted.widths, strict=True):
-        text = header(column, scaled=fitted.scales(column))[:size]
-        yield pa.array([text.rjust(size) if column.kind in (INT, FLOAT) else text.ljust(size)])
 
 
 def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
