@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.answers.page.report_answer import (
-        DeviceLanes,
         DeviceSteps,
         Lane,
         Lanes,
@@ -156,12 +155,20 @@ def _row_name(row: StripRow) -> str:
 def timeline(lanes: Lanes, selectable: FilterData) -> Mapping[str, Any]:
     """Draw each stream's kernels, coloured by family, op or layer, and why nothing ran."""
     streams = sum(len(each.lanes) for each in lanes.devices)
+    devices = []
+    for each in lanes.devices:
+        gaps = {
+            name: [gap[index] for gap in each.gaps]
+            for index, name in enumerate(("start", "length", "cause"))
+        }
+        drawn = [_lane(lane, selectable) for lane in each.lanes]
+        devices.append({"name": device_name(each.device), "gaps": gaps, "lanes": drawn})
     return {
         "kind": "timeline",
         "shares": SHARED_CLOCK,
         "label": f"What ran when on {counted(streams, 'stream')}",
         "length": lanes.length_ns,
-        "devices": [_device(device, selectable) for device in lanes.devices],
+        "devices": devices,
         "work": "op" if all(each.device.processor == CPU for each in lanes.devices) else "kernel",
         "causes": {
             name: [IDLE[name], meaning] for name, meaning in meanings_of_idle(lanes).items()
@@ -182,17 +189,6 @@ def meanings_of_idle(lanes: Lanes) -> Mapping[str, str]:
     """Return what causes of gaps mean."""
     of_devices = meanings(each.device.processor for each in lanes.devices)
     return {**of_devices, PAUSED: "the profiler was paused: what ran is not known"}
-
-
-def _device(device: DeviceLanes, selectable: FilterData) -> Mapping[str, Any]:
-    return {
-        "name": device_name(device.device),
-        "gaps": {
-            name: [gap[index] for gap in device.gaps]
-            for index, name in enumerate(("start", "length", "cause"))
-        },
-        "lanes": [_lane(lane, selectable) for lane in device.lanes],
-    }
 
 
 def _lane(lane: Lane, selectable: FilterData) -> Mapping[str, Any]:

@@ -109,11 +109,13 @@ _LABEL = 10
 """Width of the column of labels."""
 
 
-def labelled(label: str, value: str) -> Iterator[str]:
-    """Break a sentence as `wrapped` does, beside a label."""
-    first, *rest = wrapped(value, " " * _LABEL)
-    yield f"{heading(label.ljust(_LABEL - 1))} {first[_LABEL:]}"
-    yield from rest
+def labelled(label: str, *values: str) -> Iterator[str]:
+    """Break sentences as `wrapped` does, the first beside a label; nothing without any."""
+    for index, value in enumerate(values):
+        first, *rest = wrapped(value, " " * _LABEL)
+        shown = "" if index else label
+        yield f"{heading(shown.ljust(_LABEL - 1))} {first[_LABEL:]}"
+        yield from rest
 
 
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:

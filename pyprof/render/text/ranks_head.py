@@ -23,17 +23,14 @@ def head(job: Ranks) -> Iterator[str]:
     """Say which ranks there are, how steps were found, and how well clocks agree."""
     names = sorted({one.gpu or "GPU not named by the capture" for one in job.ranks})
     yield from formatting.labelled("Ranks", f"{job.rank_count}; {'; '.join(names)}")
-    for number, source in enumerate(job.left_out):
-        yield from formatting.labelled("" if number else "Left out", source)
+    yield from formatting.labelled("Left out", *job.left_out)
     if job.missing_ranks:
         yield from formatting.labelled("Missing", f"{spans(job.missing_ranks)}: no capture")
     origins = "; ".join(job.step_origins)
     steps = f"{job.step_count} by {origins}" if origins else _NO_STEPS
     yield from formatting.labelled("Steps", steps)
-    for number, sentence in enumerate(_clocks(job)):
-        yield from formatting.labelled("" if number else "Clocks", sentence)
-    for number, sentence in enumerate(_groups(job)):
-        yield from formatting.labelled("" if number else "Groups", sentence)
+    yield from formatting.labelled("Clocks", *_clocks(job))
+    yield from formatting.labelled("Groups", *_groups(job))
 
 
 def _clocks(job: Ranks) -> Iterator[str]:

@@ -53,8 +53,7 @@ def head(answer: Summary) -> Iterator[str]:
         label, "; ".join(names) or "none: these are ops timed on the CPU"
     )
     unknown = ("unknown: --gpu takes the device's name, or its peaks",) if names else ()
-    for index, peak in enumerate(answer.peaks or unknown):
-        yield from formatting.labelled("" if index else "Peaks", peak)
+    yield from formatting.labelled("Peaks", *(answer.peaks or unknown))
     yield from formatting.labelled("Modelled", known_cost_text.sentence(answer.known_cost))
     if set(answer.found_by_ns) - {*USUAL_METHODS, ""}:
         total_ns = sum(answer.found_by_ns.values()) or 1
