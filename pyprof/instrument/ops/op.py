@@ -28,6 +28,8 @@ from pyprof.instrument.ranges.stack import find
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pyprof.instrument.ops.process_groups import Text
+
 Overridable: TypeAlias = Literal["never", "by modes", "by arguments"]
 """What may take over a call of a function (`__torch_function__`): modes, or arguments, too."""
 
@@ -118,10 +120,9 @@ class Op:
         state["_torchdynamo_inline"] = original
         state["__prepare_scriptable__"] = lambda: original
         state["_pyprof"] = (home, name)
-        state["_pyprof_head"] = op_head(mod, name)
-        state["_pyprof_text"] = process_groups.text_of(original, mod, name)
-        state["_pyprof_overridable"] = overridable
-        call = _wrap_python(self) if type(original) is FunctionType else _wrap_builtin(self)
+        wrap = _wrap_python if type(original) is FunctionType else _wrap_builtin
+        text_of = process_groups.text_of(original, mod, name)
+        call = wrap(self, op_head(mod, name), text_of, overridable)
         vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
         _CALL.__set__(self, functools.update_wrapper(call, original, updated=()))
 
@@ -196,12 +197,11 @@ def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     return hide_frames(lambda args, kwargs: call(*args, **kwargs))
 
 
-def _wrap_builtin(op: Op) -> Callable[..., Any]:
+def _wrap_builtin(op: Op, head: str, text_of: Text, override: Overridable) -> Callable[..., Any]:
     """Return a function that calls a builtin inside its ranges, on behalf of the user's frame."""
-    state = op.__dict__
-    original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+    original = op.__wrapped__
     dispatches = isinstance(original, BuiltinFunctionType)
-    never, by_modes = (state["_pyprof_overridable"] == each for each in ("never", "by modes"))
+    never, by_modes = (override == each for each in ("never", "by modes"))
 
     @keep_uncompiled
     @hide_frames
@@ -242,11 +242,10 @@ def _wrap_builtin(op: Op) -> Callable[..., Any]:
     return call
 
 
-def _wrap_python(op: Op) -> Callable[..., Any]:
+def _wrap_python(op: Op, head: str, text_of: Text, override: Overridable) -> Callable[..., Any]:
     """Return a function that calls a Python function inside its ranges."""
-    state = op.__dict__
-    function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
-    overridable = state["_pyprof_overridable"] != "never" and not _dispatches_to_itself(function)
+    function = op.__wrapped__
+    overridable = override != "never" and not _dispatches_to_itself(function)
 
     @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
@@ -289,7 +288,7 @@ def _wrap_python(op: Op) -> Callable[..., Any]:
 
     for ours in (packed, call):
         keep_uncompiled(ours, callees=False)  # the function itself may be compiled
-    state["_pyprof_packed"] = packed
+    op.__dict__["_pyprof_packed"] = packed
     return call
 
 
