@@ -61,8 +61,6 @@ class Recorder:
         """Time recorded."""
         self.in_ranges = False
         """Whether the script started a range."""
-        self.dropped = False
-        """Whether the recording before the first range was dropped."""
         self.overflowed = False
         """Whether recording ended for lack of memory."""
         self.busy = False
@@ -158,8 +156,13 @@ class Recorder:
             return
         if not provisional:
             self.in_ranges = True
-            if self._wanted is _Wanted.ALL:
-                self._drop()
+            if self._wanted is _Wanted.ALL:  # drop what was recorded, even if that overflowed
+                self._end()
+                if self._graphs_seen:  # it contains the graph captures
+                    self._captures += self._recorded
+                self._recorded.clear()
+                self._graphs_seen = self.overflowed = self.lacks_stacks = False
+                self.seconds = 0.0
         self._wanted = _Wanted.ALL if provisional else _Wanted.RANGE
         self._replaceable = provisional and replaceable
         self._begin()
@@ -232,20 +235,16 @@ class Recorder:
             return False
         path = Path(os.path.realpath(path))
         events = None if self._monitor is None else self._monitor.events
-        written = write_trace(self._recorded, path, events=events)
-        if written:
-            self._write_captures(own_captures_path(path))
-        return written
-
-    def _write_captures(self, path: Path) -> None:
-        """Write the captures of graphs; remove those of an earlier capture of the same name."""
+        if not write_trace(self._recorded, path, events=events):
+            return False
+        captures = own_captures_path(path)
         if self._captures:
-            path.parent.mkdir(exist_ok=True)
-            if write_trace(self._captures, path, _CAPTURE):
-                return
-        path.unlink(missing_ok=True)
-        with suppress(OSError):  # not empty, or not there
-            path.parent.rmdir()
+            captures.parent.mkdir(exist_ok=True)
+        if not self._captures or not write_trace(self._captures, captures, _CAPTURE):
+            captures.unlink(missing_ok=True)  # those of an earlier capture of the same name
+            with suppress(OSError):  # not empty, or not there
+                captures.parent.rmdir()
+        return True
 
     def _begin(self) -> None:
         self._missed = self._missed or self._paused
@@ -303,16 +302,6 @@ class Recorder:
         finally:
             self.busy = False
         return self._profiler is not None
-
-    def _drop(self) -> None:
-        """Drop what was recorded before the first range, even if that overflowed."""
-        self._end()
-        if self._graphs_seen:  # it contains the graph captures
-            self._captures += self._recorded
-        self._graphs_seen = False
-        self._recorded.clear()
-        self.seconds, self.overflowed, self.dropped = 0.0, False, True
-        self.lacks_stacks = False
 
     def _overflow(self, _: Any) -> int:  # noqa: ANN401 - C's void*
         if self.running:

@@ -127,23 +127,21 @@ class ScriptProfilers:
             self._begins()
             try:
                 result = theirs(profiler, *error)
-                self._keep(profiler)
+                results = profiler.kineto_results  # None if it recorded without Kineto
+                began = getattr(results, "trace_start_ns", None)
+                began = began or getattr(results, "trace_start_us", None)
+                # torch crashes when exporting an empty recording
+                recorded = id(profiler) in self._active and began is not None and began() > 0
+                if recorded and not called_by_inductor():
+                    trace = ScriptTrace(profiler)
+                    self._kept.append(trace)
+                    self._recorded(trace)
                 return result
             finally:
                 self._active.discard(id(profiler))
                 self._ended()
 
         return leave
-
-    def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
-        """Pass on the recording, if any: torch crashes when exporting an empty one."""
-        results = profiler.kineto_results  # None if it recorded without Kineto
-        began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
-        recorded = id(profiler) in self._active and began is not None and began() > 0
-        if recorded and not called_by_inductor():
-            trace = ScriptTrace(profiler)
-            self._kept.append(trace)
-            self._recorded(trace)
 
     def _wrap_export(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         """Note the path; also that of a compressed trace's temporary file, which will not stay."""

@@ -41,14 +41,6 @@ _TRACERS = tuple(
 _DEFAULT = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
 
 
-def tracing_modes() -> bool:
-    """Whether torch only traces: fake tensors, make_fx, export, compilation.
-
-    No work is launched then, and asking for a symbolic size would specialise it.
-    """
-    return any(_get_mode(key) is not None for key in _TRACERS)
-
-
 def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the arguments with a `__torch_function__` of their own, in order."""
     overriding: list[Any] = []
@@ -87,13 +79,17 @@ WITH_STACK = [True]
 
 
 def is_disabled() -> bool:
-    """Whether no range may open: nothing records it, or torch traces instead of running."""
+    """Whether no range may open: nothing records it, or torch traces instead of running.
+
+    Then (fake tensors, make_fx, export, compilation) no work is launched, and asking for a symbolic
+    size would specialise it.
+    """
     recording = EMITTER.recording
     return (
         EMITTER.push is None
         or (recording is not None and not recording())
         or _is_tracing()
-        or (_dispatch_modes() > 0 and tracing_modes())
+        or (_dispatch_modes() > 0 and any(_get_mode(key) is not None for key in _TRACERS))
     )
 
 
