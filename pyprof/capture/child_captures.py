@@ -62,11 +62,11 @@ class ChildCaptures:
         for process in multiprocessing.active_children():
             if not process.daemon:
                 process.join()
-        folder = Path(self._folder.name)
-        ends = [_read_report(folder, number) for number in range(self._count)]
+        reports = [Path(self._folder.name) / str(number) for number in range(self._count)]
+        ends = [report.read_text(encoding="utf-8") for report in reports if report.exists()]
         self._folder.cleanup()
         written = [Path(end) for end in ends if end and end != _LATE]
-        return written, list(_child_notes(written, ends.count(None), ends.count(_LATE)))
+        return written, list(_child_notes(len(written), self._count - len(ends), ends.count(_LATE)))
 
     def _wrap_run(self, process: BaseProcess) -> Callable[[], object] | None:
         """Return what the process should run instead; None in a forked copy of ourselves."""
@@ -125,32 +125,21 @@ def called_by_inductor() -> bool:
     return False
 
 
-def _read_report(folder: Path, number: int) -> str | None:
-    """Return the path of a process's capture; None if the process did not end normally."""
-    try:
-        return (folder / str(number)).read_text(encoding="utf-8")
-    except OSError:
-        return None
-
-
-def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
+def _child_notes(written: int, ended: int, late: int) -> Iterator[str]:
+    of_script = "that the script started"
     if written:
-        owns = "has its" if len(written) == 1 else "have their"
-        yield f"{_count_text(len(written))} {owns} own capture"
+        owns = "has its" if written == 1 else "have their"
+        yield f"{counted(written, 'process')} {of_script} {owns} own capture"
     if ended:
         yield (
-            f"{_count_text(ended)} left no capture: ended from outside, or still running; let "
-            "each return, and join() it"
+            f"{counted(ended, 'process')} {of_script} left no capture: ended from outside, or "
+            "still running; let each return, and join() it"
         )
     if late:
         yield (
-            f"{_count_text(late)} imported torch too late to be captured; import it at the top "
-            "of the script"
+            f"{counted(late, 'process')} {of_script} imported torch too late to be captured; "
+            "import it at the top of the script"
         )
-
-
-def _count_text(count: int) -> str:
-    return f"{counted(count, 'process')} that the script started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
