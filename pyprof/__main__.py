@@ -81,14 +81,9 @@ class _Commands(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the first sentence of each command, which click would truncate."""
         listed = [(name, self.get_command(ctx, name)) for name in names()]
+        shown = [(name, each) for name, each in listed if each and not each.hidden]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, each.get_short_help_str(limit=200))
-                    for name, each in listed
-                    if each and not each.hidden
-                ]
-            )
+            formatter.write_dl([(name, each.get_short_help_str(limit=200)) for name, each in shown])
 
     def command_for_file(self, path: str) -> str | None:
         """Return `summary`, or `memory` for a torch memory snapshot; None for a word.

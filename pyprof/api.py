@@ -71,9 +71,8 @@ def summary(
     """
     texts = [where] if isinstance(where, str) else [*where]
     chosen = partial(overview.summarise, chosen=_text(steps), asked=conditions(texts))
-    with _opened(
-        paths_of(path, "summary", override), workers, graph_captures, counters
-    ) as captures:
+    paths = paths_of(path, "summary", override)
+    with _opened(paths, workers, graph_captures, counters) as captures:
         sums = captures.map_reduce(chosen, merge_sums, override)
         return composition.summary(sums, memory_peak(captures.paths))
 

@@ -300,15 +300,14 @@ def table(schema: pa.Schema, columns: Mapping[str, Any], rows: int | None = None
 
 
 def _cast(column: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - any sequence
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        if column.type == kind:
-            return column
-        if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
-            return column.cast(kind.value_type).dictionary_encode()
-        return column.cast(kind)
-    if pa.types.is_dictionary(kind):
-        return pa.array(column, kind.value_type).dictionary_encode()
-    return pa.array(column, kind)
+    coded = pa.types.is_dictionary(kind)
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        column = pa.array(column, kind.value_type if coded else kind)
+    if column.type == kind:
+        return column
+    if coded and not pa.types.is_dictionary(column.type):
+        return column.cast(kind.value_type).dictionary_encode()
+    return column.cast(kind)
 
 
 _INTS = pa.list_(pa.int64())

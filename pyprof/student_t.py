@@ -34,9 +34,8 @@ def two_sided_p(t: Floats, freedom: Floats) -> Floats:
 def _beta(a: Floats, b: Floats, x: Floats) -> Floats:
     """Evaluate the continued fraction of the incomplete beta function by Lentz's method."""
     with np.errstate(divide="ignore"):
-        log_front = (
-            _log_gamma(a + b) - _log_gamma(a) - _log_gamma(b) + a * np.log(x) + b * np.log1p(-x)
-        )
+        log_front = _log_gamma(a + b) - _log_gamma(a) - _log_gamma(b)
+        log_front = log_front + a * np.log(x) + b * np.log1p(-x)
     c, d = np.ones(x.shape), _inverse(1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, _STEPS):
@@ -60,9 +59,8 @@ def _inverse(value: Floats) -> Floats:
 
 def _log_gamma(values: Floats) -> Floats:
     distinct, index = np.unique(values, return_inverse=True)
-    return np.array([math.lgamma(value) for value in distinct.tolist()])[index].reshape(
-        values.shape
-    )
+    logs = np.array([math.lgamma(value) for value in distinct.tolist()])
+    return logs[index].reshape(values.shape)
 
 
 def quantile(level: float, freedom: Floats) -> Floats:

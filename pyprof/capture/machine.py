@@ -165,9 +165,8 @@ def _torch() -> Generator[Finding, None, str | None]:
 
 def _gpus(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
     if not gpus:
-        yield Finding(
-            State.NOTE, "no NVIDIA GPU is visible: captures time ops on the CPU (--tool torch)"
-        )
+        text = "no NVIDIA GPU is visible: captures time ops on the CPU (--tool torch)"
+        yield Finding(State.NOTE, text)
         return
     names = ", ".join(f"{gpus.count(name)} x {name}" for name in sorted(set(gpus)))
     yield Finding(State.GOOD, names)
@@ -199,13 +198,8 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
             "nsight-systems beside nsys' own target files",
         )
     nvtx = _installed_version("nvtx")
-    if (
-        cuda is None
-        and nvtx
-        and version
-        and version <= _SILENT_NVTX
-        and version_numbers(nvtx) >= (0, 2, 12)
-    ):
+    is_silent = version is not None and version <= _SILENT_NVTX
+    if cuda is None and is_silent and nvtx and version_numbers(nvtx) >= (0, 2, 12):
         text = (
             f"under nsys {release}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         )

@@ -139,9 +139,8 @@ class Profile:
             with atomic_files.temp_directory(final) as folder:
                 Path(shutil.copy(capture, folder)).replace(final)
         except OSError as error:
-            raise PyprofError(
-                f"{target}: {error.strerror or error}; choose another place"
-            ) from None
+            why = error.strerror or error
+            raise PyprofError(f"{target}: {why}; choose another place") from None
         return target
 
     def __repr__(self) -> str:

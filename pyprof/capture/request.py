@@ -87,11 +87,10 @@ def mentions_range(source: str) -> bool:
             homes |= {each.asname: each.name for each in node.names if each.asname}
         elif isinstance(node, ast.ImportFrom) and node.module:
             homes |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)))
     return any(
         name in _RANGES or name.startswith(_TRAINERS) or name.rpartition(".")[2] == _RUNTIME
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Name, ast.Attribute))
-        for name in [_full_name(node, homes)]
+        for name in (_full_name(node, homes) for node in nodes)
     )
 
 

@@ -58,16 +58,13 @@ WRAPPED: list[tuple[object, str]] = []
 def wrap_one(home: object, name: str, patches: Patches) -> None:
     """Replace a function, method, static or class method by an Op."""
     attribute: Any = inspect.getattr_static(home, name)
-    inner = (
-        attribute.__func__
-        if isinstance(attribute, (staticmethod, classmethod))
-        else getattr(home, name)
-    )
+    is_unbound = isinstance(attribute, (staticmethod, classmethod))
+    inner = attribute.__func__ if is_unbound else getattr(home, name)
     if isinstance_op(inner):
         return
     mod = home.__name__ if isinstance(home, (type, ModuleType)) else type(home).__name__
     op: Any = make_op(inner, home, name, mod)
-    if isinstance(attribute, (staticmethod, classmethod)):
+    if is_unbound:
         op = type(attribute)(op)
     patches.replace(home, name, op)
 

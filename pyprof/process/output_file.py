@@ -77,14 +77,12 @@ def named_after(inputs: Sequence[str], suffix: str) -> str:
 
     It is the suffix alone for several inputs, a glob or stdin.
     """
-    name = ""
-    if len(inputs) == 1:
-        name = _LEFT_OUT.sub(
-            "", public_name(Path(inputs[0]).name or Path(inputs[0]).resolve().name)
-        )
-    return (
-        f"{name}.{suffix}" if re.search(r"\w", name) and not re.search(r"[*?\[]", name) else suffix
-    )
+    if len(inputs) != 1:
+        return suffix
+    path = Path(inputs[0])
+    name = _LEFT_OUT.sub("", public_name(path.name or path.resolve().name))
+    is_plain = re.search(r"\w", name) and not re.search(r"[*?\[]", name)
+    return f"{name}.{suffix}" if is_plain else suffix
 
 
 _OTHERS = {

@@ -56,11 +56,8 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Write lines to stderr, if possible."""
-    on_stderr(
-        lambda: click.echo(
-            sanitize.multiline(sanitize.redact_credentials(text)), nl=False, err=True
-        )
-    )
+    safe = sanitize.multiline(sanitize.redact_credentials(text))
+    on_stderr(lambda: click.echo(safe, nl=False, err=True))
 
 
 def on_stderr(write: Callable[[], object]) -> None:

@@ -64,12 +64,9 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         once = request.steps is not None and request.steps.repeat == 1
         end = "stop" if once else "repeat"  # after one window, or after the last
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={end}"]
-    if (
-        gpu
-        and request.graph_nodes
-        and _GRAPH_TRACE in (machine.output(nsys, "profile", "--help") or "")
-    ):
-        options += [f"{_GRAPH_TRACE}=node"]
+    if gpu and request.graph_nodes:
+        known = machine.output(nsys, "profile", "--help") or ""
+        options += [f"{_GRAPH_TRACE}=node"] if _GRAPH_TRACE in known else []
     if gpu and request.metrics:
         options += _metrics_options(nsys)
     inside = []

@@ -127,14 +127,10 @@ def timings() -> pd.DataFrame:
 
     with _BOOK.lock:
         _collect(wait=True)
-        rows = {
-            name: {
-                "count": host.count,
-                **host.columns(""),
-                **_BOOK.gpu.get(name, _Times()).columns("gpu_"),
-            }
-            for name, host in _BOOK.host.items()
-        }
+        rows = {}
+        for name, host in _BOOK.host.items():
+            gpu = _BOOK.gpu.get(name, _Times())
+            rows[name] = {"count": host.count, **host.columns(""), **gpu.columns("gpu_")}
     columns = ["count", *_Times().columns(""), *_Times().columns("gpu_")]
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     frame = frame.astype({"count": "int64"} | dict.fromkeys(columns[1:], "float64"))
