@@ -35,10 +35,6 @@ def _normal(*shape: int) -> Maker:
     return lambda: torch.randn(shape)
 
 
-def _between(*shape: int) -> Maker:
-    return lambda: torch.rand(shape) * 0.8 + 0.1
-
-
 def _definite() -> torch.Tensor:
     square = torch.randn(32, 32)
     return square @ square.T + 32 * torch.eye(32)
@@ -49,7 +45,7 @@ FLOATING: dict[str, Maker] = {
     "col": _normal(64, 1),
     "row": _normal(48),
     "one": _normal(1),
-    **dict.fromkeys(("p", "p2"), _between(64, 48)),
+    **dict.fromkeys(("p", "p2"), lambda: torch.rand(64, 48) * 0.8 + 0.1),
     **dict.fromkeys(("m", "n"), _normal(32, 32)),
     "spd": _definite,
     "tri": lambda: torch.tril(_definite()),
@@ -170,7 +166,7 @@ BOTH = [
     "F.pixel_unshuffle(img, 2)",
     *_each("torch.{}(x, y)", "add sub mul maximum minimum fmax fmin atan2 hypot"),
     *_each("torch.{}(p, p2)", "div pow xlogy logaddexp logaddexp2 copysign ldexp float_power"),
-    *_each("torch.remainder({}, p)", "x"),
+    "torch.remainder(x, p)",
     "torch.fmod(x, p)",
     "torch.add(x, y, alpha=2)",
     "x + 1",
@@ -303,13 +299,7 @@ BOTH = [
     "encoder_batch(tokens)",
     "decoder(tokens, tokens)",
     # recurrence
-    "rnn(seq)[0]",
-    "lstm(seq)[0]",
-    "lstm_both(seq)[0]",
-    "lstm_projected(seq)[0]",
-    "gru(seq)[0]",
-    "gru_two(seq)[0]",
-    "rnn_relu(seq)[0]",
+    *_each("{}(seq)[0]", "rnn lstm lstm_both lstm_projected gru gru_two rnn_relu"),
     "lstm_cell(seq[0])[0]",
     "gru_cell(seq[0])",
     "rnn_cell(seq[0])",
@@ -422,9 +412,7 @@ BOTH = [
     "F.alpha_dropout(x, 0.5, training=True)",
     "F.dropout(x, 0.5, training=False) + 0",
     # linear algebra
-    "torch.linalg.inv(spd)",
-    "torch.linalg.det(spd)",
-    "torch.linalg.slogdet(spd)",
+    *_each("torch.linalg.{}(spd)", "inv det slogdet"),
     "torch.logdet(spd)",
     "torch.linalg.cholesky(spd)",
     "torch.cholesky_solve(rhs, tri)",
@@ -448,10 +436,7 @@ BOTH = [
     "torch.linalg.cross(x[:, :3], y[:, :3])",
     "torch.linalg.vander(row[:5])",
     # transforms
-    "torch.fft.fft(x)",
-    "torch.fft.rfft(x)",
-    "torch.fft.fft2(x)",
-    "torch.fft.rfft2(x)",
+    *_each("torch.fft.{}(x)", "fft rfft fft2 rfft2"),
     "torch.fft.irfft(torch.complex(x, y))",
     "torch.fft.ifft(torch.complex(x, y))",
     "torch.fft.fftn(vol)",
@@ -504,13 +489,9 @@ ONLY_FORWARD = [
     "torch.cov(x)",
     "torch.corrcoef(x)",
     "torch.mode(x)",
-    "x.zero_()",
-    "x.fill_(1.0)",
-    "x.normal_()",
-    "x.uniform_()",
-    "x.bernoulli_(0.5)",
-    "x.exponential_()",
-    "x.copy_(y)",
+    *_each(
+        "x.{}", "zero_() fill_(1.0) normal_() uniform_() bernoulli_(0.5) exponential_() copy_(y)"
+    ),
     "torch.zeros(64, 48)",
     "torch.ones_like(x)",
     "torch.full((64, 48), 2.0)",
