@@ -1,13 +1,11 @@
 """A part of the sweep over op calls on the CPU: torch.profiler's record against the oracle."""
 
-import importlib
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.programs import TOP
+from tests.benchmarks import benchmark
 
 pytest.importorskip("torch")
 
@@ -31,16 +29,10 @@ CHOSEN = (
 )
 
 
-@pytest.fixture(scope="module")
-def sweep() -> Any:  # noqa: ANN401 - a module
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(TOP / "benchmarks"))
-        return importlib.import_module("flop_sweep")
-
-
 @pytest.mark.slow
-def test_calls_cost_what_they_compute_in_both_runs(sweep: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_calls_cost_what_they_compute_in_both_runs(tmp_path: Path) -> None:
     """Forward and backward: each row's FLOPs and reason, whatever the durations."""
+    sweep = benchmark("flop_sweep")
     cases = [case for case in sweep.flop_cases.cases() if case.source in CHOSEN]
     assert {case.source for case in cases} == set(CHOSEN)
     runs = []

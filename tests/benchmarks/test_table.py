@@ -1,23 +1,17 @@
 """The table of benchmarks: which ones run, and how they are shown."""
 
-import importlib
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from tests.programs import TOP
+from tests.benchmarks import benchmark
+
+table = benchmark("table")
 
 
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
-    monkeypatch.syspath_prepend(str(TOP / "benchmarks"))
-    return importlib.import_module("table")
-
-
-def test_benchmarks_are_found_by_name(table: Any) -> None:  # noqa: ANN401 - as above
+def test_benchmarks_are_found_by_name() -> None:
     """Every `bench_*.py` is one; arguments select some of them."""
     names = table.modules([])
     assert names == sorted(names)
@@ -26,7 +20,7 @@ def test_benchmarks_are_found_by_name(table: Any) -> None:  # noqa: ANN401 - as 
     assert table.modules(["nothing"]) == []
 
 
-def test_rows_come_as_they_are_measured(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 - as above
+def test_rows_come_as_they_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row is shown before the next one is measured."""
     measured: list[str] = []
 

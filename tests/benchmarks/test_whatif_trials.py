@@ -1,9 +1,7 @@
 """Trials as pairs of a prediction of `pyprof whatif` and its measurement."""
 
-import importlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +9,9 @@ import pytest
 from pyprof.answers.whatif_answer import PredictedChange, PredictedTime
 from pyprof.marker import Tensor
 from tests.analysis.captures import US, Work, capture, op, write_dict
-from tests.programs import TOP
+from tests.benchmarks import benchmark
 
+trials = benchmark("whatif_trials")
 _SQUARE = Tensor((4096, 4096), "float32")
 
 
@@ -41,13 +40,7 @@ def trial(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
-    monkeypatch.syspath_prepend(str(TOP / "benchmarks"))
-    return importlib.import_module("whatif_trials")
-
-
-def test_each_predicted_change_is_compared(trial: Path, trials: Any) -> None:  # noqa: ANN401 - as above
+def test_each_predicted_change_is_compared(trial: Path) -> None:
     """Products take 19.5 of 156 parts in TF32; records alone predict no step."""
     kernels, *told = trials.outcomes(trial)
     assert (kernels.change, kernels.model) == ("--dtype tf32", "a.py")
@@ -61,7 +54,7 @@ def test_each_predicted_change_is_compared(trial: Path, trials: Any) -> None:  #
     ]
 
 
-def test_a_step_is_compared_with_the_interval_that_was_measured(trials: Any) -> None:  # noqa: ANN401 - as above
+def test_a_step_is_compared_with_the_interval_that_was_measured() -> None:
     given = PredictedChange(
         change="--dtype tf32", kernels_ns=PredictedTime(now=100, low=10, expected=20, high=30),
         step_ns=PredictedTime(now=200, low=80, expected=100, high=120), step_why=None, rows=1,
