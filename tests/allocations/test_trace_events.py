@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pyprof.allocations import trace_events
-from tests.allocations.traces import event, op, written
+from tests.allocations.traces import event, written
+from tests.readers.kineto_json import op
 
 
 def test_events_are_sorted_by_time_with_their_addresses(tmp_path: Path) -> None:

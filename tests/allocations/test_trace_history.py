@@ -12,7 +12,8 @@ from pyprof.analysis.memory import peaks
 from pyprof.answers.memory_answer import DeviceMemory
 from pyprof.arrays import MISSING
 from tests import forks
-from tests.allocations.traces import event, op, written
+from tests.allocations.traces import event, written
+from tests.readers.kineto_json import op
 
 
 @pytest.fixture(scope="module")

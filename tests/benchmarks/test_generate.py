@@ -24,9 +24,7 @@ SHAPES = {
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    done = commands.run("parse", "-q", str(path))
-    assert (done.code, done.stderr) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in commands.printed("parse", "-q", path).splitlines()]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,13 @@ def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
     return Done(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
 
 
+def printed(*arguments: str | Path) -> str:
+    """Run `pyprof ARGUMENTS`, which is to succeed without a warning; return what it prints."""
+    done = run(*arguments)
+    assert (done.code, done.stderr) == (0, "")
+    return done.stdout
+
+
 def refused(*arguments: str | Path) -> str:
     """Run `pyprof ARGUMENTS`, which is to fail, and return the one line that says why."""
     done = run(*arguments)

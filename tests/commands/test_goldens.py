@@ -10,7 +10,7 @@ import pytest
 from pyprof.analysis.time.steps import find_steps
 from pyprof.inputs import source
 from pyprof.parse.record_file import load
-from tests.commands import run
+from tests.commands import printed, run
 from tests.golden import check, golden_path
 from tests.programs import generate
 
@@ -94,8 +94,7 @@ def test_a_capture_does_not_differ_from_itself(pair: Pair) -> None:
 @pytest.mark.slow
 def test_the_whole_markdown_is_as_expected(pair: Pair, tmp_path: Path) -> None:
     target = tmp_path / "net.md"
-    done = run("export", "-q", pair.a, "-o", target)
-    assert (done.code, done.stderr) == (0, "")
+    printed("export", "-q", pair.a, "-o", target)
     text = target.read_text("utf-8")
     check(golden_path(__file__, f"export-{pair.name}-md"), text)
     whole = load(str(pair.a)).rows

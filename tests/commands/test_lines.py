@@ -6,7 +6,7 @@ import pytest
 
 from pyprof.analysis.time.timeline import BLOCKING
 from tests.analysis.captures import Work, capture, trace, training, write_dict
-from tests.commands import run
+from tests.commands import printed, run
 from tests.golden import check, golden_path
 
 TRAIN = "".join(
@@ -28,9 +28,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_lines_beside_the_source(project: Path) -> None:
-    done = run("lines", "--source", project / "src", project / "net.dict")
-    assert (done.code, done.stderr) == (0, "")
-    check(golden_path(__file__, "lines-small"), done.stdout)
+    shown = printed("lines", "--source", project / "src", project / "net.dict")
+    check(golden_path(__file__, "lines-small"), shown)
 
 
 def test_a_file_without_lines_says_what_records_them() -> None:
@@ -58,9 +57,8 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
      ("v100-resnet50", "kineto-v100-resnet50-2021/trace.json.gz")],
 )  # fmt: skip
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
-    done = run("lines", "-q", "--source", tmp_path, captures / file)
-    assert (done.code, done.stderr) == (0, "")
-    check(golden_path(__file__, f"lines-{name}"), done.stdout)
+    shown = printed("lines", "-q", "--source", tmp_path, captures / file)
+    check(golden_path(__file__, f"lines-{name}"), shown)
 
 
 @pytest.mark.few(2)
@@ -74,9 +72,7 @@ def test_a_source_that_does_not_fit_still_has_times(
     content: bytes, said: str, project: Path
 ) -> None:
     (project / "src" / "train.py").write_bytes(content)
-    done = run("lines", "--source", project / "src", project / "net.dict")
-    assert (done.code, done.stderr) == (0, "")
-    assert said in done.stdout
+    assert said in printed("lines", "--source", project / "src", project / "net.dict")
 
 
 @pytest.mark.slow

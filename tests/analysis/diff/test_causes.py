@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.allocations.traces import op as event
 from tests.allocations.traces import written
 from tests.analysis.captured import capture, op
 from tests.analysis.diff.noisy import noisy, times
@@ -14,6 +13,7 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.prof.kernels.test_autotuning import BURST, STEADY
 from tests.prof.kernels_in_ranges import called
+from tests.readers.kineto_json import op as event
 
 
 def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:

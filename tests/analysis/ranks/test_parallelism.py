@@ -11,7 +11,7 @@ import pytest
 from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import Role, axes, group_role
 from tests.analysis.ranks.literal import Collective, collectives
-from tests.commands import run
+from tests.commands import printed, run
 from tests.readers.kineto_json import kernel, text
 
 RANKS = 4
@@ -103,8 +103,7 @@ def ranks(tmp_path: Path) -> Path:
 def test_bubbles_exposure_and_experts(ranks: Path) -> None:
     """As planted: bubbles of 100 and 300 us, 100 of 200 us hidden, three times the tokens."""
     out = ranks / "found.json"
-    done = run("ranks", "-q", ranks, "-o", out)
-    assert (done.code, done.stderr) == (0, "")
+    printed("ranks", "-q", ranks, "-o", out)
     found = json.loads(out.read_text())
     assert [row["bubble_ns"] for row in found["ranks"]] == [500e3, 500e3, 1500e3, 1500e3]
     by_role = {row["role"]: row for row in found["parallelism"]}

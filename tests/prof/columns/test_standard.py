@@ -14,7 +14,7 @@ from pyprof.prof.columns import standard
 from pyprof.prof.table import Override
 from tests.analysis import product
 from tests.builders import Range, Work, nsys_db
-from tests.commands import refused, run
+from tests.commands import printed, refused, run
 from tests.commands.test_prof import table
 from tests.prof.kernels_in_ranges import called
 
@@ -130,9 +130,8 @@ def gemm(tmp_path: Path) -> Path:
 
 
 def _eff(path: Path, *options: str) -> tuple[Any, str]:
-    done = run("prof", "--csv", "-q", "-c", "eff,peak", *options, path)
-    assert done.code == 0, done.stderr
-    eff, peak = (cell.strip('"') for cell in done.stdout.splitlines()[1].split('","'))
+    shown = printed("prof", "--csv", "-q", "-c", "eff,peak", *options, path)
+    eff, peak = (cell.strip('"') for cell in shown.splitlines()[1].split('","'))
     return float(eff), peak
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.answers.checked import ask
-from tests.commands import run
+from tests.commands import printed, run
 from tests.fuzz import seeds
 
 
@@ -67,9 +67,7 @@ def test_a_summary_names_the_peak_of_a_snapshot_next_to_it(tmp_path: Path) -> No
 def test_two_snapshots_are_compared(tmp_path: Path) -> None:
     before = built.write(tmp_path / "a.pickle", built.training(5))
     after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
-    done = run("diff", before, after)
-    assert (done.code, done.stderr) == (0, "")
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    lines = [" ".join(line.split()) for line in printed("diff", before, after).splitlines()]
     assert "Peak 26.2 MB 31.5 MB +5.24 MB" in lines
     assert "/home/user/train.py:11 0 B 5.24 MB +5.24 MB +5" in lines
 
