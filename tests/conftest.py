@@ -46,18 +46,12 @@ LARGE_BYTES = 1 << 18
 
 def real(paths: Iterable[Path]) -> list[ParameterSet]:
     """Make parameters of real captures; what tests of large ones show, others show faster."""
-    return [
-        pytest.param(
-            path,
-            marks=pytest.mark.long if _is_large(path) else (),
-            id=f"{path.parent.name}-{path.name}",
-        )
-        for path in sorted(paths)
-    ]
-
-
-def _is_large(path: Path) -> bool:
-    return path.suffix == ".gz" and path.exists() and path.stat().st_size > LARGE_BYTES
+    found = []
+    for path in sorted(paths):
+        is_large = path.suffix == ".gz" and path.exists() and path.stat().st_size > LARGE_BYTES
+        marks = pytest.mark.long if is_large else ()
+        found.append(pytest.param(path, marks=marks, id=f"{path.parent.name}-{path.name}"))
+    return found
 
 
 def long_except(values: Iterable[str], *kept: str) -> list[ParameterSet]:

@@ -21,13 +21,11 @@ OLD_DRIVER = "ignore:CUDA initialization:UserWarning"
 
 def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run this interpreter; warnings are errors there too."""
-    command, null = (
-        [sys.executable, "-W", "error", "-W", OLD_DRIVER, *arguments],
-        subprocess.DEVNULL,
-    )
     return subprocess.run(
-        command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False, stdin=null
-    )
+        [sys.executable, "-W", "error", "-W", OLD_DRIVER, *arguments],
+        cwd=cwd, env=environment(), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 def generate(path: Path, *options: str, program: str = "generate.py") -> dict[str, Any]:

@@ -92,10 +92,10 @@ class Done(NamedTuple):
     """An unexpected error, and where it was raised."""
 
 
-def broken(done: Done, truth: Truth | None) -> Iterator[str]:
-    for rule, check in _RULES.items():
-        yield from (f"{rule}: {what}" for what in check(done))
-    yield from (f"rows: {what}" for what in _all_rows(done, truth))
+def broken(done: Done, truth: Truth | None) -> list[str]:
+    """Return how rules were broken; rows are counted where no other rule was."""
+    found = [f"{rule}: {what}" for rule, check in _RULES.items() for what in check(done)]
+    return found or [f"rows: {what}" for what in _all_rows(done, truth)]
 
 
 def outcome(done: Done) -> str:

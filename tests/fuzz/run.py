@@ -79,7 +79,7 @@ def _tried(tried: Input, folder: Path) -> Iterator[dict[str, Any]]:
     digest, expected = _digest(path), truth(path, tried.seed.kind)
     for place, command in enumerate(tried.commands):
         done = _run(command, path, sound, folder)
-        wrong = list(broken(done, expected))
+        wrong = broken(done, expected)
         if _digest(path) != digest:
             wrong.append("the input was changed")
             path.write_bytes(tried.data)

@@ -75,16 +75,9 @@ def test_an_input_follows_from_its_numbers(small: list[Seed]) -> None:
 )
 def test_each_rule_finds_what_breaks_it(done: Done, word: str) -> None:
     expected = Truth(2, 12)
-    assert not list(broken(SOUND, expected))
+    assert broken(SOUND, expected) == []
     assert outcome(SOUND) == "right"
-    assert any(word in what for what in _broken(done, expected))
-
-
-def _broken(done: Done, expected: Truth) -> list[str]:
-    try:
-        return list(broken(done, expected))
-    except ValueError:  # what is no JSON has no rows to count
-        return ["the output is damaged"]
+    assert any(word in what for what in broken(done, expected))
 
 
 def _kill() -> None:
