@@ -10,12 +10,12 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +27,7 @@ from tests.known import known
 from tests.programs import OLD_DRIVER, TOP, environment
 
 Done = subprocess.CompletedProcess[str]
+Wait = Callable[[], Done]
 IMPORTED = (
     "torch._dynamo",  # by the first optimizer
     "torch._inductor.compile_fx",
@@ -45,60 +46,44 @@ def python(
     *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Done:
     """Run `python ARGUMENTS`: a script, or -m and a module, and what they are given."""
-    return start(*arguments, cwd=cwd, env=env).wait()
+    return start(*arguments, cwd=cwd, env=env)()
 
 
 def start(
     *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> Fork | Cold:
-    """Start `python ARGUMENTS`, beside others."""
+) -> Wait:
+    """Start `python ARGUMENTS`, beside others; return what waits for its end."""
     words = [str(argument) for argument in arguments]
-    folder, variables = cwd or Path.cwd(), {**(environment() if env is None else env)}
-    if CAN_FORK:
-        return Fork.start(words, folder, variables)
-    return Cold.start([sys.executable, *words], folder, variables)
+    variables = {**(environment() if env is None else env)}
+    if not CAN_FORK:
+        return start_cold([sys.executable, *words], cwd, variables)
+    folder = Path(mkdtemp(prefix="fork-"))
+    os.mkfifo(folder / "code")
+    place = {"cwd": str(cwd or Path.cwd()), "folder": str(folder)}
+    stdin = known(_parent().stdin)
+    stdin.write(json.dumps({"arguments": words, "env": variables, **place}) + "\n")
+    stdin.flush()
+
+    def wait() -> Done:
+        code, out, err = ((folder / name).read_text() for name in ("code", "out", "err"))
+        shutil.rmtree(folder)
+        return Done(words, int(code), out, err)
+
+    return wait
 
 
-@dataclass(frozen=True)
-class Fork:
-    arguments: list[str]
-    folder: Path
+def start_cold(command: list[str], cwd: Path | None, env: dict[str, str]) -> Wait:
+    """Start a process that has to import torch itself."""
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    process = subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=null, stdout=pipe, stderr=pipe, text=True
+    )
 
-    @classmethod
-    def start(cls, arguments: list[str], cwd: Path, env: dict[str, str]) -> Fork:
-        folder = Path(mkdtemp(prefix="fork-"))
-        os.mkfifo(folder / "code")
-        request = {"arguments": arguments, "cwd": str(cwd), "env": env, "folder": str(folder)}
-        stdin = known(_parent().stdin)
-        stdin.write(json.dumps(request) + "\n")
-        stdin.flush()
-        return cls(arguments, folder)
+    def wait() -> Done:
+        out, err = process.communicate()
+        return Done(process.args, process.returncode, out, err)
 
-    def wait(self) -> Done:
-        code, out, err = ((self.folder / name).read_text() for name in ("code", "out", "err"))
-        for path in self.folder.iterdir():
-            path.unlink()
-        self.folder.rmdir()
-        return Done(self.arguments, int(code), out, err)
-
-
-@dataclass(frozen=True)
-class Cold:
-    """A process that has to import torch itself."""
-
-    process: subprocess.Popen[str]
-
-    @classmethod
-    def start(cls, command: list[str], cwd: Path, env: dict[str, str]) -> Cold:
-        null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        process = subprocess.Popen(
-            command, cwd=cwd, env=env, stdin=null, stdout=pipe, stderr=pipe, text=True
-        )
-        return cls(process)
-
-    def wait(self) -> Done:
-        out, err = self.process.communicate()
-        return Done(self.process.args, self.process.returncode, out, err)
+    return wait
 
 
 @lru_cache(maxsize=1)

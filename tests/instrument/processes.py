@@ -42,14 +42,14 @@ def run(
         "WORLD_SIZE": str(len(ranks)),
     }
 
-    def start(rank: int) -> forks.Fork | forks.Cold:
+    def start(rank: int) -> forks.Wait:
         command = [*(part.format(rank=rank) for part in under or by), str(script)]
         ours = environment | {"RANK": str(rank)}
         if under:
-            return forks.Cold.start(command, Path.cwd(), ours)
+            return forks.start_cold(command, None, ours)
         return forks.start(*command, env=ours)
 
-    done = [process.wait() for process in [start(rank) for rank in ranks]]
+    done = [wait() for wait in [start(rank) for rank in ranks]]
     for process in done:
         assert process.returncode == 0, process.stderr
     return [process.stdout for process in done]

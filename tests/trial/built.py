@@ -96,7 +96,7 @@ def run_child(
     if torch_is_imported:
         done = forks.python(*words)
     else:
-        done = forks.Cold.start([sys.executable, *words], Path.cwd(), environment()).wait()
+        done = forks.start_cold([sys.executable, *words], None, environment())()
     assert result.exists(), done.stderr
     found = RunResult.read(result)
     last_line = done.stderr.strip().rpartition("\n")[2]
