@@ -1,4 +1,4 @@
-"""Texts compared whole with files next to the test.
+"""Texts compared whole with the files of tests/commands/golden/.
 
 `UPDATE_GOLDENS=1` rewrites them; look at the difference before you commit it.
 """
@@ -6,15 +6,13 @@
 import os
 from pathlib import Path
 
+_FOLDER = Path(__file__).parent / "commands" / "golden"
 
-def check(golden: Path, found: str) -> None:
+
+def check(name: str, found: str) -> None:
     """Compare a text with a golden file; a missing file is a failure, unless asked to write it."""
+    golden = _FOLDER / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDENS"):
-        golden.parent.mkdir(exist_ok=True)
         golden.write_text(found, encoding="utf-8")
     mend = f"if this is meant, run the test once with UPDATE_GOLDENS=1, which rewrites {golden}"
     assert found == golden.read_text(encoding="utf-8"), mend
-
-
-def golden_path(test_file: str, name: str) -> Path:
-    return Path(test_file).parent / "golden" / f"{name}.txt"

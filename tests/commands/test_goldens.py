@@ -11,7 +11,7 @@ from pyprof.analysis.time.steps import find_steps
 from pyprof.inputs import source
 from pyprof.parse.record_file import load
 from tests.commands import printed, run
-from tests.golden import check, golden_path
+from tests.golden import check
 from tests.programs import generate
 
 
@@ -65,7 +65,7 @@ def test_the_whole_diff_is_as_expected(pair: Pair, form: str, tmp_path: Path) ->
     target = tmp_path / f"diff.{'md' if form == 'md' else 'txt'}"
     done = run("diff", "-q", pair.a, pair.b, "-o", target)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
-    check(golden_path(__file__, f"diff-{pair.name}-{form}"), target.read_text("utf-8"))
+    check(f"diff-{pair.name}-{form}", target.read_text("utf-8"))
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_the_whole_markdown_is_as_expected(pair: Pair, tmp_path: Path) -> None:
     target = tmp_path / "net.md"
     printed("export", "-q", pair.a, "-o", target)
     text = target.read_text("utf-8")
-    check(golden_path(__file__, f"export-{pair.name}-md"), text)
+    check(f"export-{pair.name}-md", text)
     whole = load(str(pair.a)).rows
     assert f"\n{whole:,} kernels and copies" in text
     *tables, advice = text.split("\n## ")[1:]

@@ -7,7 +7,7 @@ import pytest
 from pyprof.analysis.time.timeline import BLOCKING
 from tests.analysis.captures import Work, capture, trace, training, write_dict
 from tests.commands import printed, run
-from tests.golden import check, golden_path
+from tests.golden import check
 
 TRAIN = "".join(
     [*(f"# {n}\n" for n in range(1, 16)), "def train(net, data):\n", "    total = 0\n",
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 def test_lines_beside_the_source(project: Path) -> None:
     shown = printed("lines", "--source", project / "src", project / "net.dict")
-    check(golden_path(__file__, "lines-small"), shown)
+    check("lines-small", shown)
 
 
 def test_a_file_without_lines_says_what_records_them() -> None:
@@ -44,7 +44,7 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = run("lines", "--source", empty, project / "net.dict")
-    check(golden_path(__file__, "lines-no-source"), done.stdout)
+    check("lines-no-source", done.stdout)
 
 
 @pytest.mark.few(1)
@@ -58,7 +58,7 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
     shown = printed("lines", "-q", "--source", tmp_path, captures / file)
-    check(golden_path(__file__, f"lines-{name}"), shown)
+    check(f"lines-{name}", shown)
 
 
 @pytest.mark.few(2)

@@ -16,7 +16,7 @@ from tests.builders import Work as NsysWork
 from tests.builders import nsys_db
 from tests.commands import misused, run
 from tests.commands.test_prof import MM
-from tests.golden import check, golden_path
+from tests.golden import check
 
 REAL = {
     "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
@@ -49,7 +49,7 @@ def net(tmp_path: Path) -> Path:
 def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: Path) -> None:
     done = run("summary", "--by", by, write_dict(tmp_path / "net.dict", training(4)))
     assert (done.code, done.stderr) == (0, "")
-    check(golden_path(__file__, f"summary-small-{by}"), done.stdout)
+    check(f"summary-small-{by}", done.stdout)
 
 
 @pytest.mark.few(4)
@@ -58,7 +58,7 @@ def test_the_whole_summary_of_a_small_capture_is_as_expected(by: str, tmp_path: 
 def test_the_whole_summary_of_a_real_capture_is_as_expected(name: str, captures: Path) -> None:
     done = run("summary", "-q", captures / REAL[name])
     assert (done.code, done.stderr) == (0, "")
-    check(golden_path(__file__, f"summary-{name}"), done.stdout)
+    check(f"summary-{name}", done.stdout)
 
 
 @pytest.mark.slow
