@@ -113,15 +113,12 @@ def _escaped(text: str) -> str:
 def write(folder: Path) -> list[Path]:
     """Write the man page of each command."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
     titles = [name.replace(" ", "-") for name, *_ in commands()]
-    for name, command, context in commands():
-        title = name.replace(" ", "-")
-        path = folder / f"{title}.1"
+    for title, (name, command, context) in zip(titles, commands(), strict=True):
         others = [other for other in titles if other != title]
-        path.write_text(man_page(name, command, context, others), encoding="utf-8")
-        written.append(path)
-    return written
+        page = man_page(name, command, context, others)
+        (folder / f"{title}.1").write_text(page, encoding="utf-8")
+    return [folder / f"{title}.1" for title in titles]
 
 
 if __name__ == "__main__":
