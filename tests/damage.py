@@ -23,7 +23,6 @@ class Truth:
 
     kernels: tuple[tuple[int, int], ...]
     """Start and end."""
-    first_ns: int = 1_000_000_000
 
     @property
     def work(self) -> list[Work]:

@@ -171,10 +171,6 @@ def rows(data: bytes, rng: Random) -> bytes:
         return path.read_bytes()
 
 
-def _table(db: sqlite3.Connection, rng: Random) -> str:
-    return rng.choice(_tables(db))
-
-
 def _tables(db: sqlite3.Connection) -> list[str]:
     query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
     return [_text(row[0]) for row in db.execute(query)]
@@ -188,18 +184,16 @@ def _columns(db: sqlite3.Connection, table: str) -> list[str]:
     return [_text(row[1]) for row in db.execute(f'PRAGMA table_info("{table}")')]
 
 
-def _value(rng: Random) -> Any:  # noqa: ANN401 - what SQLite takes
-    value = rng.choice(ODD)
-    if isinstance(value, (list, dict)):
-        return str(value)
-    return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else float(value)
-
-
 def _set_value(db: sqlite3.Connection, rng: Random) -> None:
-    table = _table(db, rng)
+    table = rng.choice(_tables(db))
     column = rng.choice(_columns(db, table))
     where = rng.choice(("", "WHERE rowid = 1", "WHERE rowid % 2", "WHERE rowid % 5 = 0"))
-    db.execute(f'UPDATE "{table}" SET "{column}" = ? {where}', (_value(rng),))  # noqa: S608
+    value = rng.choice(ODD)
+    if isinstance(value, (list, dict)):
+        value = str(value)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        value = float(value)
+    db.execute(f'UPDATE "{table}" SET "{column}" = ? {where}', (value,))  # noqa: S608
 
 
 def _set_text(db: sqlite3.Connection, rng: Random) -> None:
@@ -216,7 +210,7 @@ def _set_text(db: sqlite3.Connection, rng: Random) -> None:
 
 def _alter(db: sqlite3.Connection, rng: Random) -> None:
     """Drop, rename, double or delete: a table, a column, or some rows."""
-    table = _table(db, rng)
+    table = rng.choice(_tables(db))
     column = rng.choice(_columns(db, table))
     more = rng.choice((f"{table}_V2", f"{table}_V9", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL"))
     statements = (
@@ -231,7 +225,7 @@ def _alter(db: sqlite3.Connection, rng: Random) -> None:
 
 
 def _as_view(db: sqlite3.Connection, rng: Random) -> None:
-    table = _table(db, rng)
+    table = rng.choice(_tables(db))
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
     db.execute(f'ALTER TABLE "{table}" RENAME TO "old_{table}"')
     db.execute(f'CREATE VIEW "{table}" AS {endless} SELECT o.* FROM n, "old_{table}" o')  # noqa: S608
