@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.launch_sites import LaunchSites
     from pyprof.parse.launches import Chains
     from pyprof.parse.ranges.sweep import Sweep
@@ -42,27 +41,11 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     work = _trace_causes(capture, kernels_only=kernels_only)
     capture, activities, sweep = work.capture, work.activities, work.sweep
     max_names = max(_MIN_NAMES, _MAX_NAMES // max(1, len(activities)))
-    free = launch_layers.free(capture, work.site, max_names)
     leaf, chain = _ops_around(work, max_names)
-    partner = forward_backward.partners(
-        capture, sweep, leaf, chain, work.site.caller, activities, work.windows
-    )
-    ranges = leaf, partner.op, partner.place, _user_ranges(work, partner)
-    path, forward, place, user_range = describe_paths(sweep, ranges, max_names)
-    no_range = len(path.values) - 1
-    path = DictionaryColumn(np.where(path.index < 0, no_range, path.index), path.values)
-    around = record_columns.Around(
-        path,
-        forward,
-        place,
-        user_range,
-        partner.engine,
-        forward_backward.precedes(partner, chain, len(sweep.row)),
-        free,
-        work.site,
-    )
+    around = _around(work, leaf, chain, max_names)
+
     columns = record_columns.of_work(capture, activities, work.launch)
-    columns |= sequence.columns(capture, sweep, path, chain, work.site, raw=raw)
+    columns |= sequence.columns(capture, sweep, around.path, chain, work.site, raw=raw)
     columns |= record_columns.build(activities, around, columns)
     columns |= result_sizes.column(sweep, leaf)
     columns |= _steps(work, columns)
@@ -70,7 +53,7 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         from pyprof.parse.counters import samples  # noqa: PLC0415 - most captures have none
 
         columns |= samples.counters(capture, columns)
-    warnings = (*capture.warnings, *work.doubts, *_too_deep(sweep, leaf, free, max_names))
+    warnings = (*capture.warnings, *work.doubts, *_too_deep(sweep, leaf, around.free, max_names))
     return Records(len(activities), columns, capture.devices, warnings)
 
 
@@ -146,12 +129,30 @@ def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:
     return np.where(op == MISSING, leaf, around), chain.filter(~graph[chain.owner])
 
 
-def _user_ranges(work: _Work, partner: Partners) -> Int64Array:
-    """Find the range whose layers apply to each activity if its ops are in none."""
-    around = np.full(len(work.launch), MISSING)
+def _around(work: _Work, leaf: Int64Array, chain: Chains, max_names: int) -> record_columns.Around:
+    """Describe the ranges around each activity, and those of its forward op."""
+    capture, sweep = work.capture, work.sweep
+    partner = forward_backward.partners(
+        capture, sweep, leaf, chain, work.site.caller, work.activities, work.windows
+    )
+    # the range whose layers apply to an activity if its ops are in none
+    user_range = np.full(len(work.launch), MISSING)
     if work.ranges_fit:
-        around = launch_layers.around(work.capture, work.sweep, work.launch, work.site)
-    return np.where(partner.outer == MISSING, around, partner.outer)
+        user_range = launch_layers.around(capture, sweep, work.launch, work.site)
+    user_range = np.where(partner.outer == MISSING, user_range, partner.outer)
+    ranges = leaf, partner.op, partner.place, user_range
+    path, forward, place, user_path = describe_paths(sweep, ranges, max_names)
+    no_range = len(path.values) - 1
+    return record_columns.Around(
+        DictionaryColumn(np.where(path.index < 0, no_range, path.index), path.values),
+        forward,
+        place,
+        user_path,
+        partner.engine,
+        forward_backward.precedes(partner, chain, len(sweep.row)),
+        launch_layers.free(capture, work.site, max_names),
+        work.site,
+    )
 
 
 def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
