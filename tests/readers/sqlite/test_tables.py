@@ -15,7 +15,7 @@ from pyprof.capture.under_profiler.database import nonempty_tables
 from pyprof.errors import CaptureError
 from pyprof.readers import nsys
 from pyprof.readers.sqlite import tables
-from tests.builders import Range, Work, nsys_db, write_tables
+from tests.builders import Range, Work, nsys_db, table, write_tables
 from tests.commands import refused, run
 from tests.damage import sql
 from tests.texts import texts
@@ -167,7 +167,7 @@ def test_virtual_tables_and_generated_columns_are_not_read(create: str, tmp_path
 
 
 def test_a_view_is_not_queried_for_rows(tmp_path: Path) -> None:
-    path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
+    path = write_tables(tmp_path / "a.sqlite", {"T": table(("x",), (1,))})
     sql(path, "CREATE VIEW V AS SELECT * FROM T")
     assert nonempty_tables(path, ["T", "V", "U"]) == ["T"]
 
@@ -227,14 +227,10 @@ def test_ids_of_strings_may_be_of_any_size(tmp_path: Path) -> None:
 
 
 def test_of_strings_with_one_id_the_last_counts(tmp_path: Path) -> None:
-    tables = {
-        "StringIds": (("id", "value"), [{"id": i, "value": v} for i, v in
-                      ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))]),
-        KERNELS: (("start", "end", "demangledName", "correlationId"), [
-            {"start": n, "end": n + 1, "demangledName": i, "correlationId": n}
-            for n, i in enumerate((7, 90, 8, -3))
-        ]),
-    }  # fmt: skip
-    path = write_tables(tmp_path / "net.sqlite", tables)  # type: ignore[arg-type]
+    listed = ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))
+    columns = ("start", "end", "demangledName", "correlationId")
+    kernels = table(columns, *((n, n + 1, name, n) for n, name in enumerate((7, 90, 8, -3))))
+    strings = table(("id", "value"), *listed)
+    path = write_tables(tmp_path / "net.sqlite", {"StringIds": strings, KERNELS: kernels})
     names = readers.read(path).activities.column("name").to_pylist()
     assert names == ["other", "gemm", "unknown kernel", "unknown kernel"]
