@@ -19,6 +19,7 @@ from pyprof.arrays import set_column
 from pyprof.errors import CaptureError
 from pyprof.marker import serving_step, serving_steps
 from pyprof.readers import settings
+from pyprof.readers.kernel_launches import named
 from pyprof.readers.kineto.columns import concat, shifted, whole_number
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.gather import gather
@@ -60,7 +61,8 @@ def attached(capture: schema.Capture, path: Path, own: Captured) -> schema.Captu
     `own` are the graphs that were captured in the trace itself. Without a graph launch no file is
     looked for. A trace that cannot be used leads to a warning.
     """
-    if not replays(capture):
+    numbered = capture.activities["node_id"].null_count < len(capture.activities)
+    if not (numbered or named(capture.calls, "GraphLaunch").any()):
         return capture
     built = _Built(capture)
     if own.graphs:
@@ -70,7 +72,6 @@ def attached(capture: schema.Capture, path: Path, own: Captured) -> schema.Captu
     capture_files = traces(path, rank)
     for file in _drop_unused(capture_files, capture.ranges):
         _add(built, file, capture_files.warnings, rank)
-    numbered = capture.activities["node_id"].null_count < len(capture.activities)
     for place in dict.fromkeys(capture_files.annotations if numbered else ()):
         built.annotate(place, capture_files.warnings)
     if not built.recordings and not capture_files.warnings:
@@ -78,30 +79,22 @@ def attached(capture: schema.Capture, path: Path, own: Captured) -> schema.Captu
     return built.capture(capture_files)
 
 
-def replays(capture: schema.Capture) -> bool:
-    """Whether a graph launched some work of a capture."""
-    names = capture.calls["name"].combine_chunks()
-    some = pc.any(pc.match_substring(names.dictionary, "GraphLaunch")) if len(names) else None
-    nodes = capture.activities["node_id"]
-    return bool(some is not None and some.as_py()) or nodes.null_count < len(nodes)
-
-
 def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     """Find the traces of the capture of a trace's graphs: named by the user, or next to it."""
-    named = settings.graph_captures()
+    chosen = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
     ours = settings.own_captures_path(path).name
     capture_files = CaptureFiles()
-    for place in [Path(name) for name in named] or [folder] * folder.is_dir():
+    for place in [Path(name) for name in chosen] or [folder] * folder.is_dir():
         _find_at(place, capture_files)
-    if not named:
+    if not chosen:
         capture_files.annotations += graph_annotations.find_annotations(path, rank)
     # A file that `pyprof capture` wrote for another trace of the folder belongs to that one.
     capture_files.files = [
         file
         for file in dict.fromkeys(capture_files.files)
         if not _is_same_file(file.path, path)
-        and (named or f"{settings.OURS}." not in file.path.name or file.path.name == ours)
+        and (chosen or f"{settings.OURS}." not in file.path.name or file.path.name == ours)
     ]
     return capture_files
 
