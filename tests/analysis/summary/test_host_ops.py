@@ -124,35 +124,37 @@ def test_self_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]])
     }
 
 
-def test_a_marker_and_pytorch_s_own_range_are_one_call() -> None:
-    """`torch.add` has a marker, and emit_nvtx writes the same call again."""
-    source = _source(
-        built.op("add", (10, 50), Tensor((2,), "float32")),
-        built.Range("aten::add, seq = 3, op_id = 7", (20, 45)),
-        built.Range("aten::empty, op_id = 8", (22, 25)),
-        built.Range("aten::add, seq = 4, op_id = 9", (60, 70)),
-    )
-    assert ops(source) == {"add": (2, 47, 50), "empty": (1, 3, 3)}
+CALLS: dict[str, tuple[list[built.Range], dict[str, tuple[int, int, int]]]] = {
+    "a marker of torch.add, in which emit_nvtx writes the same call again": (
+        [built.op("add", (10, 50), Tensor((2,), "float32")),
+         built.Range("aten::add, seq = 3, op_id = 7", (20, 45)),
+         built.Range("aten::empty, op_id = 8", (22, 25)),
+         built.Range("aten::add, seq = 4, op_id = 9", (60, 70))],
+        {"add": (2, 47, 50), "empty": (1, 3, 3)}),
+    "an optimizer's step, in our marker; a closure is no call, but its time counts": (
+        [built.Range(encode_op(Call("SGD", "step", ())), (0, 60)),
+         built.Range("Optimizer.step#SGD.step", (5, 55)),
+         built.Range("aten::add_, op_id = 1", (10, 30)),
+         built.Range("Optimizer.step#LBFGS.step", (100, 160)),
+         built.Range("Optimizer.closure#", (110, 150)),
+         built.Range("aten::mm, op_id = 2", (120, 140)),
+         built.Range("Optimizer.zero_grad#SGD.zero_grad", (200, 210))],
+        {"SGD.step": (1, 40, 60), "add_": (1, 20, 20), "LBFGS.step": (1, 20, 60),
+         "mm": (1, 20, 20), "SGD.zero_grad": (1, 10, 10)}),
+    "ops in a step, a layer, a user's range, and around a library's": (
+        [built.Range("step 0", (0, 100)), built.Range("layer:net", (1, 99)),
+         built.Range("mine", (2, 98)), built.Range("aten::mm, op_id = 1", (10, 30)),
+         built.Range("ncclAllReduce", (12, 20))],
+        {"mm": (1, 20, 20)}),
+}  # fmt: skip
 
 
-def test_the_step_of_an_optimizer_is_an_op() -> None:
-    """PyTorch's own range in our marker is one call; a closure is none, but its time counts."""
-    source = _source(
-        built.Range(encode_op(Call("SGD", "step", ())), (0, 60)),
-        built.Range("Optimizer.step#SGD.step", (5, 55)),
-        built.Range("aten::add_, op_id = 1", (10, 30)),
-        built.Range("Optimizer.step#LBFGS.step", (100, 160)),
-        built.Range("Optimizer.closure#", (110, 150)),
-        built.Range("aten::mm, op_id = 2", (120, 140)),
-        built.Range("Optimizer.zero_grad#SGD.zero_grad", (200, 210)),
-    )
-    assert ops(source) == {
-        "SGD.step": (1, 40, 60),
-        "add_": (1, 20, 20),
-        "LBFGS.step": (1, 20, 60),
-        "mm": (1, 20, 20),
-        "SGD.zero_grad": (1, 10, 10),
-    }
+@pytest.mark.parametrize(("ranges", "expected"), CALLS.values(), ids=CALLS)
+def test_each_call_of_an_op_counts_once(
+    ranges: list[built.Range], expected: dict[str, tuple[int, int, int]]
+) -> None:
+    """Only ops have rows."""
+    assert ops(_source(*ranges)) == expected
 
 
 def test_the_line_of_host_time_is_that_of_the_innermost_stack() -> None:
@@ -176,18 +178,6 @@ def test_the_line_of_host_time_is_that_of_the_innermost_stack() -> None:
     ]
     total = {row["op"]: row for row in by_op(merge_sums(found, found)).to_pylist()}
     assert (total["tensor"]["line"], total["tensor"]["cpu_self"]) == ("/src/net.py:7", 116)
-
-
-def test_only_ops_have_rows() -> None:
-    """Not steps, layers, user ranges or those of libraries; ops inside these count."""
-    source = _source(
-        built.Range("step 0", (0, 100)),
-        built.Range("layer:net", (1, 99)),
-        built.Range("mine", (2, 98)),
-        built.Range("aten::mm, op_id = 1", (10, 30)),
-        built.Range("ncclAllReduce", (12, 20)),
-    )
-    assert ops(source) == {"mm": (1, 20, 20)}
 
 
 def test_calls_of_a_span_of_time() -> None:
