@@ -284,19 +284,9 @@ class _Columns:
         else:
             causes = idle.causes(gaps, host, others)
         return DeviceTime(
-            *key,
-            gpu,
-            self.rank.at(rows[0]),
-            first,
-            last,
-            compute,
-            communication,
-            copy,
-            paused,
-            windows,
-            gaps,
-            causes,
-        )
+            *key, gpu, self.rank.at(rows[0]), first, last, compute, communication, copy,
+            paused, windows, gaps, causes,
+        )  # fmt: skip
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
         index = np.searchsorted(self.start[rows], free.end)
