@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pyprof.analysis.summary.op_totals import longest_rows
 from pyprof.answers.parts import Finding, Suggestion
 from pyprof.arrays import ratio_if_known
 
@@ -71,7 +71,10 @@ def group_findings(
     details = [""] * len(ns) if detail is None else detail
     data = pa.table({"what": what, "line": line, "detail": details, "ns": ns})
     grouped = data.group_by(keys, use_threads=False).aggregate([("ns", "sum"), ("ns", "count")])
-    ids = {} if rows is None else _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
+    ids = {}
+    if rows is not None:
+        longest = longest_rows(data.append_column("idx", pa.array(rows + 1)), keys, MAX_IDS)
+        ids = {key: tuple(dict.fromkeys(idx for _, idx in each)) for key, each in longest.items()}
     findings = [
         Finding(
             what=row["what"],
@@ -84,15 +87,6 @@ def group_findings(
         for row in grouped.to_pylist()
     ]
     return tuple(sorted(findings, key=lambda e: (-e.time_ns, e.what, e.line or "", e.detail)))
-
-
-def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
-    """The row numbers of each group, those with most time first, at most `MAX_IDS`."""
-    ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
-    grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
-    firsts = pc.list_slice(grouped.column("row_list"), 0, MAX_IDS).to_pylist()
-    groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
-    return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,8 +130,10 @@ def op_sums(
     groups = add_up(chosen, _KEYS, {**dict.fromkeys(amounts, "sum"), "calls": "count_distinct"})
     times = add_up(chosen, [*_KEYS, *_LARGEST], {"ns": "sum"})
     idx = pa.array(np.flatnonzero(every) + 1)
-    longest = longest_rows(chosen.select([*_KEYS, "ns"]).append_column("idx", idx), groups)
-    sums = OpSums(groups, times, LongestRows(longest, len(every)))
+    longest = longest_rows(chosen.append_column("idx", idx), _KEYS, MAX_ROWS)
+    most = groups.sort_by([("ns", "descending")]).slice(0, _MAX_GROUPS)
+    kept = LongestRows({key: longest[key] for key in _key_rows(most)}, len(every))
+    sums = OpSums(groups, times, kept)
     if per_step is None:
         return sums, None
     in_step = chosen.select(_KEYS).append_column("step_ns", pa.array(per_step[every]))
@@ -303,22 +305,17 @@ class LongestRows:
         return tuple(idx for _, idx in self.rows.get(key, ()))
 
 
-def longest_rows(rows: pa.Table, groups: pa.Table) -> dict[Key, tuple[tuple[int, int], ...]]:
-    """Find the time and `idx` of the longest rows of each group that takes much time.
-
-    Both tables have `_KEYS` and `ns`.
-    """
-    most = groups.sort_by([("ns", "descending")]).slice(0, _MAX_GROUPS)
-    ordered = rows.sort_by([("ns", "descending"), ("idx", "ascending")])
-    grouped = ordered.group_by(_KEYS, use_threads=False).aggregate(
-        [("ns", "list"), ("idx", "list")]
+def longest_rows(
+    rows: pa.Table, keys: Sequence[str], count: int
+) -> dict[Key, tuple[tuple[int, int], ...]]:
+    """Find the time (`ns`) and `idx` of the longest rows of each group, at most `count`."""
+    ordered = rows.select([*keys, "ns", "idx"]).sort_by(
+        [("ns", "descending"), ("idx", "ascending")]
     )
+    grouped = ordered.group_by(keys, use_threads=False).aggregate([("ns", "list"), ("idx", "list")])
+    groups = zip(*(grouped.column(name).to_pylist() for name in keys), strict=True)
     firsts = (
-        pc.list_slice(grouped.column(name), 0, MAX_ROWS).to_pylist()
+        pc.list_slice(grouped.column(name), 0, count).to_pylist()
         for name in ("ns_list", "idx_list")
     )
-    longest = {
-        key: tuple(zip(*row, strict=True))
-        for key, *row in zip(_key_rows(grouped), *firsts, strict=True)
-    }
-    return {key: longest[key] for key in _key_rows(most)}
+    return {key: tuple(zip(*row, strict=True)) for key, *row in zip(groups, *firsts, strict=True)}
