@@ -13,6 +13,7 @@ from pyprof.analysis.advice.cpu import of_calls
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.loops import INDEXING, MIN_SHARE, find_sites, taken_ns
 from pyprof.analysis.advice.registry import CAPTURE, OPS, rule
+from pyprof.analysis.advice.rule_context import is_most
 from pyprof.analysis.time.cpu_idle import ranges_named
 from pyprof.analysis.time.intervals import union_of
 from pyprof.arrays import MISSING
@@ -183,14 +184,11 @@ def indexing_backward(context: RuleContext) -> Advice | None:
     if gain_ns is None or gain_ns < _MIN_SHARE * context.span_ns:
         return None
     by_number |= context.is_op({"index"})  # traces lack the types of its indices
-    look_up_ns, by_number_ns = (
-        ns[kind[rows]].sum() for kind in (context.is_op(_LOOK_UPS), by_number)
-    )
     if np.median(sites.repeats()[rows]) > 1:
         action = _AT_ONCE
-    elif look_up_ns > ns.sum() / 2:
+    elif is_most(ns, context.is_op(_LOOK_UPS)[rows]):
         action = _SPARSE
-    elif by_number_ns > ns.sum() / 2:
+    elif is_most(ns, by_number[rows]):
         action = f"{_LOOK_UP}; {_SPARSE}"
     else:
         action = _PART_FIRST

@@ -11,7 +11,7 @@ from pyprof.analysis.advice.api_calls import recurs, starts_of_calls
 from pyprof.analysis.advice.cpu import MAKES_TENSORS, MAKES_VALUES, UNLESS_SERVING, of_calls
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.advice.registry import CAPTURE, GPU, TIMES, rule
-from pyprof.analysis.advice.rule_context import idle_for
+from pyprof.analysis.advice.rule_context import idle_for, is_most
 from pyprof.analysis.time.cpu_idle import compiles_again, longest_line
 from pyprof.analysis.time.host_api import ALLOC, LOAD, SYNC
 from pyprof.analysis.time.idle import DISPATCH_NS, HOST
@@ -24,8 +24,6 @@ from pyprof.ops.torch.collectives import BARRIER, SEND_RECV
 from pyprof.ops.torch.collectives import kind as collective_kind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pyprof.analysis.advice.rule_context import RuleContext
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
@@ -135,7 +133,7 @@ def host_work(context: RuleContext) -> Advice | None:
     rows, idle_ns = idle_for(context, HOST, without=union_of(calls.start[some], calls.end[some]))
     first = ahead = ""
     made = np.isin(rows, _find_after(context, _MAKES_GRAPH))
-    if _is_most(idle_ns, made):
+    if is_most(idle_ns, made):
         first = ahead = (
             "keep sizes the same, or pad them to a few, so that CUDA graphs are made once and then"
             " replayed; "
@@ -143,12 +141,12 @@ def host_work(context: RuleContext) -> Advice | None:
             else "capture after warm-up, or look at later --steps: a CUDA graph is made meanwhile;"
             " if it goes on, "
         )
-    elif _is_most(idle_ns, np.isin(rows, _find_after(context, _LOADS_CODE))):
+    elif is_most(idle_ns, np.isin(rows, _find_after(context, _LOADS_CODE))):
         first = ahead = (
             "capture after warm-up, or look at later --steps: code is compiled or loaded"
             " meanwhile; if it goes on, "
         )
-    elif _is_most(idle_ns, context.copies(_TO_DEVICE)[rows]):
+    elif is_most(idle_ns, context.copies(_TO_DEVICE)[rows]):
         ahead = "" if context.trains else UNLESS_SERVING
         ahead += "prepare ahead what is copied to the GPU, on another thread, or make it there; "
         first = ahead.replace("on another thread", "as DataLoader workers do")
@@ -213,10 +211,6 @@ _TO_DEVICE = re.compile(r"HtoD|HostToDevice")
 _LOADS_CODE = "(?:Module|Library)Load"
 """Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
 _MAKES_GRAPH = "GraphInstantiate"
-
-
-def _is_most(ns: NDArray[np.float64], some: Mask) -> bool:
-    return bool(ns[some].sum() > ns.sum() / 2)
 
 
 def _find_after(context: RuleContext, calls: str) -> Int64Array:

@@ -19,6 +19,7 @@ from pyprof.analysis.advice.registry import (
     SMS,
     rule,
 )
+from pyprof.analysis.advice.rule_context import is_most
 from pyprof.analysis.library import is_autotuned, is_compiled
 from pyprof.analysis.time.timeline import COMMUNICATION, activity_classes
 from pyprof.gpu.eligible import FAMILIES
@@ -172,12 +173,12 @@ def under_roof(context: RuleContext) -> Advice | None:
     off = context.reason_startswith("TF32: off")  # these have the rule `tf32`
     rows = np.flatnonzero(far & context.kind(schema.KERNEL) & ~off)
     gain_ns = context.ns[rows] * (1 - share[rows] / _GOOD)
-    if gain_ns[context.family("attention")[rows]].sum() > gain_ns.sum() / 2:
+    if is_most(gain_ns, context.family("attention")[rows]):
         action = "try attention's other backends (torch.nn.attention.sdpa_kernel, flash-attn)"
-    elif gain_ns[context.reason_startswith("alignment:")[rows]].sum() > gain_ns.sum() / 2:
+    elif is_most(gain_ns, context.reason_startswith("alignment:")[rows]):
         action = "pad the sizes of these products to multiples of 16 bytes (8 numbers in half"
         action += " precision); the column why names those that are not"
-    elif gain_ns[context.role(Role.GEMM)[rows]].sum() > gain_ns.sum() / 2:  # the vendor's kernels
+    elif is_most(gain_ns, context.role(Role.GEMM)[rows]):  # the vendor's kernels
         action = "fewer, larger products come nearer to them: larger batches, or weights side by"
         action += " side in one product"
         if not is_autotuned(context.table):

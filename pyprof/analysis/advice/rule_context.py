@@ -509,6 +509,11 @@ def idle_for(
     return np.concatenate(rows), np.concatenate(time)
 
 
+def is_most(ns: NDArray[np.float64], some: Mask) -> bool:
+    """Whether some rows take more than half of the time of all."""
+    return bool(ns[some].sum() > ns.sum() / 2)
+
+
 def _find_last_ended(context: RuleContext, device: DeviceTime, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
     records = context.table.records

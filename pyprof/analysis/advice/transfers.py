@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.advice.registry import GPU, NODES, TIMES, rule
+from pyprof.analysis.advice.rule_context import is_most
 from pyprof.analysis.ranks.collective_kinds import kinds_and_groups
 from pyprof.analysis.ranks.parallelism import CONTEXT, TENSOR, group_role
 from pyprof.analysis.time.intervals import union_of
@@ -59,7 +60,7 @@ def pageable_copies(context: RuleContext) -> Advice | None:
     records = context.table.records
     rows = np.flatnonzero(_large_host_copies(context) & (_blocked_share(records) > _MAX_BLOCKED))
     elsewhere = "copy from or to pinned memory, asynchronously, on a stream of its own"
-    if _mainly_to_host(context, rows):
+    if is_most(context.ns[rows], context.copies(TO_HOST)[rows]):  # such as .cpu()
         action = _KEEP_RESULTS
     elif context.once:
         action = "create or load the weights on the GPU itself: with torch.device('cuda')"
@@ -93,7 +94,7 @@ def exposed_copies(context: RuleContext) -> Advice | None:
     return context.advice(
         "asynchronous copies between host and GPU run while nothing is computed",
         _KEEP_RESULTS
-        if _mainly_to_host(context, rows)
+        if is_most(context.ns[rows], context.copies(TO_HOST)[rows])
         else "copy the next batch on a stream of its own while this one is computed (prefetch), and"
         " keep on the GPU what is used again; copy smaller types (uint8, float16)",
         rows,
@@ -106,12 +107,6 @@ _KEEP_RESULTS = (
     "keep results on the GPU, or make them small there (argmax, sum) before .cpu(); or copy them to"
     " pinned memory, on a stream of its own while the next batch is computed"
 )
-
-
-def _mainly_to_host(context: RuleContext, rows: Int64Array) -> bool:
-    """Whether copies from the GPU, such as `.cpu()`, take most of the time of copies."""
-    ns, to_host = context.ns[rows], context.copies(TO_HOST)[rows]
-    return bool(2 * ns[to_host].sum() > ns.sum())
 
 
 @rule(
@@ -200,7 +195,7 @@ def communication(context: RuleContext) -> Advice | None:
 def _name_action(context: RuleContext, rows: Int64Array, exposed_ns: NDArray[np.float64]) -> str:
     """Say what would hide these collectives, or spare them if most of the time is at barriers."""
     is_barrier = context.call_matches(lambda call: collective_kind(call.op) == BARRIER)
-    if 2 * exposed_ns[is_barrier[rows]].sum() > exposed_ns.sum():
+    if is_most(exposed_ns, is_barrier[rows]):
         return "leave out barriers that nothing needs"
     records = context.table.records
     stream = number_combinations(*(records.numpy(each) for each in ("pid", "device", "stream")))
