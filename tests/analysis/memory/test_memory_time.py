@@ -12,6 +12,7 @@ from tests.analysis.captures import US, Range, Work, capture, layer, op, table
 
 
 def test_each_op_has_its_memory_and_its_gpu_time(tmp_path: Path) -> None:
+    """Checkpointing a layer costs the FLOPs and time of its forward rows in a step."""
     snapshot, trace = traces.recorded(tmp_path)
     joined = traces.asked(snapshot, "--trace", trace)
     timed = {each["name"]: each for each in joined["beside_time"]["op"]}
@@ -20,16 +21,9 @@ def test_each_op_has_its_memory_and_its_gpu_time(tmp_path: Path) -> None:
     assert timed["linear"]["allocated_bytes"] >= 1500
     layers = {each["name"]: each for each in joined["beside_time"]["layer"]}
     assert layers["net.0"]["time_ns"] == 120_000  # forward and backward
-
-
-def test_checkpointing_costs_the_forward_pass(tmp_path: Path) -> None:
-    """FLOPs and time of the layer's forward rows in a step."""
-    snapshot, trace = traces.recorded(tmp_path)
-    joined = traces.asked(snapshot, "--trace", trace)
-    layers = {each["layer"]: each for each in joined["checkpoints"]}
-    assert layers["net.0"]["saved_bytes"] == 300
-    assert layers["net.0"]["recomputed_ns"] == 40_000
-    assert layers["net.0"]["recomputed_flops"] == 2 * 4 * 8 * 16
+    (checkpoint,) = (each for each in joined["checkpoints"] if each["layer"] == "net.0")
+    assert (checkpoint["saved_bytes"], checkpoint["recomputed_ns"]) == (300, 40_000)
+    assert checkpoint["recomputed_flops"] == 2 * 4 * 8 * 16
 
 
 def test_an_evaluation_beside_the_steps_is_not_work_of_a_step() -> None:
