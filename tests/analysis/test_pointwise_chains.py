@@ -28,8 +28,7 @@ def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["aten::_fft_r2c", "aten::cumsum", "aten::quantize_per_tensor", "aten::multinomial"],
+    "name", ["aten::_fft_r2c", "aten::cumsum", "aten::quantize_per_tensor", "aten::multinomial"]
 )
 def test_what_compilers_leave_to_libraries_ends_a_chain(name: str) -> None:
     """As a draw from a whole row, unlike the random numbers of a dropout."""

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.analysis.diff.gate import Limit
 from pyprof.answers.diff_answer import Measure
-from pyprof.answers.memory_answer import (
-    DeviceMemoryChange,
-    HeldChange,
-    MemoryDiff,
-    MemoryMeasure,
-)
+from pyprof.answers.memory_answer import DeviceMemoryChange, HeldChange, MemoryDiff, MemoryMeasure
 from pyprof.suggestions import suggestion
 
 if TYPE_CHECKING:

@@ -8,20 +8,10 @@ import numpy as np
 
 from pyprof.allocations.history import BEFORE
 from pyprof.analysis.memory.growth import growth
-from pyprof.analysis.memory.held_memory import (
-    grouped,
-    held_blocks,
-    held_stacks,
-)
+from pyprof.analysis.memory.held_memory import grouped, held_blocks, held_stacks
 from pyprof.analysis.memory.memory_changes import checkpoints, possible_changes
 from pyprof.analysis.memory.memory_time import LayerWork, join_memory_and_time
-from pyprof.answers.memory_answer import (
-    DeviceMemory,
-    HeldAt,
-    HeldBlock,
-    MemoryPoint,
-    OutOfMemory,
-)
+from pyprof.answers.memory_answer import DeviceMemory, HeldAt, HeldBlock, MemoryPoint, OutOfMemory
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
 

@@ -10,12 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.advice.rule_context import RuleContext
 from pyprof.analysis.whatif import batching, other_gpu
-from pyprof.analysis.whatif.fusion import (
-    ATTENTION,
-    POINTWISE,
-    predict_attention,
-    predict_pointwise,
-)
+from pyprof.analysis.whatif.fusion import ATTENTION, POINTWISE, predict_attention, predict_pointwise
 from pyprof.analysis.whatif.kernels import Kernels, Prediction, unchanged
 from pyprof.analysis.whatif.precision import HALF_TYPES, TF32, predict_half, predict_tf32
 from pyprof.analysis.whatif.step_time import step_time

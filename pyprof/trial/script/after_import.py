@@ -29,10 +29,7 @@ class AfterImport(MetaPathFinder):
             self._waiting.setdefault(name, []).append(function)
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Let the other finders find a module that is waited for; None for any other."""
         if fullname not in self._waiting:
