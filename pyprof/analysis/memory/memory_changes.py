@@ -110,13 +110,11 @@ def bfloat16(history: History) -> list[PossibleChange]:
     if history.half_precision:
         return []
     category = history.labels["category"]
-    blocks = history.blocks
     weights = _mask(category, "parameters", "gradients", "optimizer state")
     activations, workspace = _mask(category, "activations"), _mask(category, "workspace")
-    older = (blocks.allocated == BEFORE) & (category.codes == MISSING)
+    older = (history.blocks.allocated == BEFORE) & (category.codes == MISSING)
     direction = history.labels["direction"]
     passing = activations | (_mask(direction, "forward", "backward") & ~(weights | workspace))
-    everything = np.ones(len(blocks), bool)
     changes = []
     copies = _copies(history, _mask(category, "parameters") | older, _mask(category, "gradients"))
     if copies is not None and passing.any():
@@ -126,7 +124,7 @@ def bfloat16(history: History) -> list[PossibleChange]:
             _interval(history, "autocast to bfloat16", low, high,
                       "everything is float32 now; weights stay so; some or all are copied")
         )  # fmt: skip
-    low = _peak(history, [(everything & ~workspace, -0.5)])
+    low = _peak(history, [(~workspace, -0.5)])
     high = _peak(history, [(weights, -0.5), (activations, _KEPT_FLOAT32 - 0.5)])
     if weights.any() or activations.any():
         changes.append(
