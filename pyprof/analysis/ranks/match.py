@@ -106,14 +106,9 @@ def match(columns: Collectives) -> Matched:
     ]
     unmatched += _edges(matrices)
     matrices.sort(key=lambda one: (-len(one.group.ranks), one.group.ranks.tolist(), one.group.name))
-    waiting = _find_waiting(columns, matrices, [rows for rows, _ in alone])
-    return Matched(
-        tuple(matrices),
-        tuple(unmatched),
-        _find_absent(columns),
-        waiting,
-        _may_all_wait(columns, matrices, waiting),
-    )
+    waiting, all_may_wait = _find_waiting(columns, matrices, [rows for rows, _ in alone])
+    absent = _find_absent(columns)
+    return Matched(tuple(matrices), tuple(unmatched), absent, waiting, all_may_wait)
 
 
 def _find_absent(columns: Collectives) -> tuple[int, ...]:
@@ -129,34 +124,28 @@ def _find_absent(columns: Collectives) -> tuple[int, ...]:
 
 def _find_waiting(
     columns: Collectives, matrices: list[CollectiveMatrix], alone: list[IntArray]
-) -> tuple[int, ...]:
-    """Return the ranks of groups that have members without a capture.
+) -> tuple[tuple[int, ...], bool]:
+    """Return the ranks of groups that have members without a capture, and whether all may wait.
 
-    A group that includes all captured ranks is left out: there, all of them wait alike.
+    A group that includes all captured ranks is left out: there, all of them wait alike. All may
+    wait if each is in a group of more, or of unknown size.
     """
     what = columns.signatures
-    captured = len(np.unique(what.rank))
-    ranks: set[int] = set()
+    captured = {*what.rank.tolist()}
+    waiting: set[int] = set()
     for rows in alone:
         one = columns.of_row(rows[0])
         open_group = what.members.at(one) is None or _absent_members(columns, one)
         if open_group and _size(what, one) > 1:
-            ranks.add(columns.rank_of(rows))
+            waiting.add(columns.rank_of(rows))
+    of_open: set[int] = set()
     for matrix in matrices:
-        if not matrix.group.complete and len(matrix.group.ranks) < captured:
-            ranks.update(matrix.group.ranks.tolist())
-    return tuple(sorted(ranks))
-
-
-def _may_all_wait(
-    columns: Collectives, matrices: list[CollectiveMatrix], waiting: tuple[int, ...]
-) -> bool:
-    """Whether each captured rank is in a group of more, or of unknown size."""
-    of_open = {*waiting}
-    for one in matrices:
-        if _size(columns.signatures, columns.of_row(int(one.rows.max()))) != len(one.group.ranks):
-            of_open.update(one.group.ranks.tolist())
-    return of_open >= {*columns.signatures.rank.tolist()}
+        ranks = matrix.group.ranks.tolist()
+        if not matrix.group.complete and len(ranks) < len(captured):
+            waiting.update(ranks)
+        if _size(what, columns.of_row(int(matrix.rows.max()))) != len(ranks):
+            of_open.update(ranks)
+    return tuple(sorted(waiting)), waiting | of_open >= captured
 
 
 def _absent_members(columns: Collectives, one: int) -> list[int]:
