@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.gpu.peaks import Rate
-    from pyprof.marker import Call, Value
+    from pyprof.marker import Value
     from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.table import KernelClass, Table
 
@@ -94,8 +94,12 @@ def _choice(row: _Row) -> Iterator[str]:
     if via := row.record("via"):
         yield f"ranges found by: {via}"
     for each in candidates(row.choice.context.at(row.index)):
+        call, named = each.work.call, "a range"
+        if call is not None:
+            arguments = ", ".join(map(_argument, call.args))
+            named = f"{call.mod}.{call.op}({arguments})".removeprefix(".")
         verdict = "usable" if each.usable else each.reason or costs.UNEXPLAINED
-        yield f"{_direction(each.work)}{_format_call(each.work.call)}: {verdict}"
+        yield f"{_direction(each.work)}{named}: {verdict}"
     work: AttributedCall = row.choice.work.at(row.index)
     if work.call is None:
         yield f"chosen: none ({work.reason})"
@@ -212,12 +216,6 @@ def _texts(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _direction(work: AttributedCall) -> str:
     return "backward of " if work.direction == "bprop" else ""
-
-
-def _format_call(call: Call | None) -> str:
-    if call is None:
-        return "a range"
-    return f"{call.mod}.{call.op}({', '.join(map(_argument, call.args))})".removeprefix(".")
 
 
 def _argument(value: Value) -> str:
