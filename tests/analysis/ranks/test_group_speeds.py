@@ -24,15 +24,13 @@ def _pairs(slow_ms: float, calls: int = 20) -> Ranks:
 
 
 def test_a_group_that_transfers_longer_than_similar_ones_is_slow() -> None:
+    """One or two calls do not show it."""
+    assert _pairs(3, calls=2).slow_groups == ()
+    assert _pairs(3, calls=3).slow_groups
     (slow,) = _pairs(3).slow_groups
     assert slow.members == "6 7"
     assert (slow.usual_ns, slow.times_like_groups, slow.like_groups) == (MS, 3, 3)
     assert slow.lost_ns == 2 * MS * slow.calls
-
-
-def test_one_or_two_calls_show_no_slow_group() -> None:
-    assert _pairs(3, calls=2).slow_groups == ()
-    assert _pairs(3, calls=3).slow_groups
 
 
 def test_equal_groups_are_one_row_and_none_is_slow() -> None:

@@ -42,14 +42,10 @@ def test_losses_are_the_same_but_for_rounding(tmp_path: Path, change: str) -> No
 
 
 @pytest.mark.slow
-def test_a_script_that_chooses_itself_keeps_its_choice(tmp_path: Path) -> None:
+def test_an_implementation_that_the_script_or_torch_chooses_stays(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py", optimizer="Adam(model.parameters(), fused=True)")
     why = "the script chooses the implementation itself (fused)"
     assert run_child(script, "foreach").no_effect == {"foreach": why}
-
-
-@pytest.mark.slow
-def test_torch_says_why_it_refuses(tmp_path: Path) -> None:
     script = training(tmp_path / "a.py", optimizer="Adam(model.parameters(), differentiable=True)")
     (why,) = run_child(script, "fused-optimizer").refused.values()
     assert why.startswith("torch refuses: ")
