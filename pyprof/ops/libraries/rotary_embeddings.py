@@ -15,7 +15,6 @@ _TURN = 3
 _Q, _K = bf16(2, 16), bf16(2, 8)
 _POSITIONS, _TABLE = i64(2), bf16(64, 4)
 _Q_HEADS, _K_HEADS = bf16(2, 4, 4), bf16(2, 2, 4)
-_ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
 
 
 # 48 elements of heads of 4, turned whole: 48 * 3; read and written of 2 bytes, 2 positions of 8, 2
@@ -24,7 +23,7 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
     *("_C::rotary_embedding", "sgl_kernel::rotary_embedding", "_C::batched_rotary_embedding"),
     *("vllm::flashinfer_rotary_embedding", "vllm::rocm_aiter_rotary_embedding"),
     *("sglang::rotary_embedding_with_key", "vllm::rocm_aiter_triton_rotary_embedding"),
-    signature=_ROPE,
+    signature="Tensor positions, Tensor query, Tensor? key, int width, Tensor cache",
     example=Example((_POSITIONS, _Q, _K, 4, _TABLE, True), flops=144, bytes=224),
 )
 # queries alone, 32 elements

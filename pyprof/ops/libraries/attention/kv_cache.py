@@ -163,10 +163,7 @@ def turn_and_store(a: Args) -> Work:
     angles = fresh((min(positions.numel, size(table, 0)), size(table, -1)), table.dtype)
     reads = (positions, query, key, latent, angles, slots)
     kept = tuple(fresh(t.shape, cache.dtype) for t in (key, latent))
-    return Work(_TURN * (query.numel + key.numel), reads, (query, *kept))
-
-
-_TURN = 3
+    return Work(3 * (query.numel + key.numel), reads, (query, *kept))
 
 
 # 64 and 64 read of 2 bytes, written of 1, two scales of 4 and 4 slots of 8

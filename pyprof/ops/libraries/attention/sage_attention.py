@@ -6,8 +6,7 @@ result written once; quantizing is done by kernels before.
 
 from itertools import product
 
-from pyprof.marker import Tensor
-from pyprof.ops.examples import Example, f8, f32
+from pyprof.ops.examples import Example, f8, f16, f32, i8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.nn.attention import Band, heads
@@ -30,8 +29,8 @@ _GIVEN = (
     "Tensor query, Tensor key, Tensor value, Tensor output, Tensor query_scale, Tensor key_scale"
 )
 _SAYS = "int tensor_layout, int is_causal, int qk_quant_gran, float sm_scale, int return_lse"
-_SIZES = (2, 4, 8, 16)  # batch, heads, tokens, head
-_Q, _V, _OUT = (Tensor(_SIZES, dtype) for dtype in ("int8", "float16", "float16"))
+# batch, heads, tokens, head
+_Q, _V, _OUT = i8(2, 4, 8, 16), f16(2, 4, 8, 16), f16(2, 4, 8, 16)
 _V8 = f8(2, 4, 16, 64)  # transposed, its tokens padded
 _SCALES, _WIDE = f32(2, 4, 1), f32(2, 4, 16)
 _HND = 1

@@ -208,12 +208,7 @@ def _experts(
 
 
 _TILE = 16
-_UP4, _DOWN4, _UP4_SCALES, _DOWN4_SCALES = (
-    i32(8, 1, 64),
-    i32(8, 1, 12),
-    bf16(8, 1, 32),
-    bf16(8, 1, 6),
-)
+_UP4, _DOWN4, _SCALES4 = i32(8, 1, 64), i32(8, 1, 12), (bf16(8, 1, 32), bf16(8, 1, 6))
 
 
 # two products of 4 tokens with 2 experts each, I 16 and H 6: 2 * 8 * (32 * 6 + 16 * 6); 24 and 24
@@ -232,7 +227,7 @@ _UP4, _DOWN4, _UP4_SCALES, _DOWN4_SCALES = (
         ),
     ),
     example=Example(
-        (_X, _UP4, _DOWN4, _UP4_SCALES, _DOWN4_SCALES, _GATES32, _CHOSEN, _IDS, 8),
+        (_X, _UP4, _DOWN4, *_SCALES4, _GATES32, _CHOSEN, _IDS, 8),
         flops=4608,
         bytes=48 * 2 + 8 * (64 + 12) * 4 + 8 * (32 + 6) * 2 + 8 * 4 + 8 * 4,
     ),

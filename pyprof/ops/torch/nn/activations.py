@@ -8,8 +8,6 @@ from pyprof.ops.work import Args, Work, broadcast, like, size, twice_of
 FAMILY = "pointwise"
 
 _X = f16(4, 6)
-_GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
-_GLU_BACKWARD = TRANSCENDENTAL + 6
 # operations an element, and a result
 _SIMILARITY = {
     "cosine_similarity": (8, 2 * TRANSCENDENTAL + 2),
@@ -44,7 +42,7 @@ def glu(a: Args) -> Work:
     x = a.tensor("input")
     half = (a if a.known("dim") else a.replaced(dim=None)).axis(len(x.shape))
     out = like(x, (n // 2 if at == half else n for at, n in enumerate(x.shape)))
-    return Work(_GLU * out.numel, (x,), (out,))
+    return Work((TRANSCENDENTAL + 1) * out.numel, (x,), (out,))
 
 
 # sigmoid 20, both halves' gradients 6: 12 * 26; go 12, x 24 read, 24 written of 2 bytes
@@ -58,7 +56,7 @@ def glu_backward(a: Args) -> Work:
     """The gradients of both halves."""
     x = a.tensor("input")
     go = like(x, (x.numel // 2,))
-    return Work(_GLU_BACKWARD * go.numel, (go, x), (like(x),))
+    return Work((TRANSCENDENTAL + 6) * go.numel, (go, x), (like(x),))
 
 
 # square, add, divide: 24 * 3, a root and a bound for each of 4 rows: 84; 24 read and 24 written of

@@ -226,14 +226,13 @@ def norm_backward(a: Args) -> Work:
 
 # --- RMS norm -----------------------------------------------------------------------------------
 _RMS_FORWARD, _RMS_BACKWARD = 3, 7
-_RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
 
 
 # square 1, sum 1, scale by the root 1, weight 1: 48 * 4; 48 + 48 + 8 of 2 bytes = 208, one
 # statistic for 6 rows of 4 bytes = 24
 @op(
     *("rms_norm", "_fused_rms_norm"),
-    signature=_RMS,
+    signature="Tensor input, int[] normalized_shape, Tensor? weight, float eps",
     example=Example((_ROWS, (8,), _SCALE), flops=192, bytes=232, mod=NN),
 )
 def rmsnorm(a: Args) -> Work:

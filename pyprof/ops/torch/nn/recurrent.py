@@ -25,8 +25,6 @@ _KINDS = {
     "rnn": (1, TRANSCENDENTAL + 1),
 }
 _MODES = ("rnn_relu", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
-_MATRICES = 2
-"""Matrices of a layer: one for its input, one for its own state."""
 
 _STEPS = f16(5, 2, 6)
 _STATE = f16(1, 2, 4)
@@ -47,7 +45,8 @@ def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tens
     kind, num_layers = _kind(a), a.values.get("num_layers")
     matrices = [w for w in weights if has_rank(w, 2)]
     widths = {size(state, -1) for state in states}
-    each = _MATRICES + (len(widths) > 1)  # an LSTM whose output is projected has one more
+    # one for the input, one for the state; an LSTM whose output is projected has one more
+    each = 2 + (len(widths) > 1)
     if not matrices or len(matrices) % each:
         raise Unknown("weights not recorded")
     stacked, gate = _KINDS[kind]
@@ -94,8 +93,6 @@ def network_backward(a: Args) -> Work:
 _CUDNN = (
     "Tensor input, Tensor[] weight, int weight_stride0, Tensor? weight_buf, Tensor hx, Tensor? cx,"
 )
-
-
 _MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3"
 
 

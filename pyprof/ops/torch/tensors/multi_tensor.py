@@ -173,9 +173,6 @@ def amp_update_scale(a: Args) -> Work:
     return Work(1, (scale, tracker, a.tensor("found_inf")), (scale, tracker))
 
 
-_STEPS = (f32(), f32())
-
-
 # FLOPs per element, without weight decay. Adam: m = b1 m + (1 - b1) g 3, v = b2 v + (1 - b2) g g 4,
 # root, division by the correction and eps 2 more than a root, p -= step m / d 3
 _ADAM = 3 + 4 + TRANSCENDENTAL + 2 + 3
@@ -195,7 +192,7 @@ _FUSED = {
         "Tensor[] max_exp_avg_sqs, Tensor[] state_steps"
     ),
     example=Example(
-        (_PARTS, _PARTS, _PARTS, _PARTS, (), _STEPS),
+        (_PARTS, _PARTS, _PARTS, _PARTS, (), (f32(), f32())),
         flops=960,
         bytes=848,
         op="_fused_adam_",

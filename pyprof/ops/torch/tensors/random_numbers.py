@@ -172,8 +172,6 @@ def dropout_backward(a: Args) -> Work:
 
 
 _DRAWS_X = f16(4, 6)
-_IMAGE = f16(2, 3, 4, 4)
-_CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")
 
 
 # scaled to 1 and summed up: 24 * 2; 24 read of 2 bytes, 4 * 3 indices of 8 written
@@ -211,9 +209,9 @@ def accepted(a: Args) -> Work:
 # a number for each of 2 * 3 channels compared and scaled 12, times 96; 96 read, 96 written of 2
 # bytes, and the channels' 6
 @op(
-    *_CHANNELS,
+    *("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"),
     signature="Tensor input, float p, bool training, bool inplace",
-    example=Example((_IMAGE, 0.5, True), flops=108, bytes=396, op="dropout2d", mod=NN),
+    example=Example((f16(2, 3, 4, 4), 0.5, True), flops=108, bytes=396, op="dropout2d", mod=NN),
 )
 def channel_dropout(a: Args) -> Work:
     """Whole channels of each sample; in evaluation nothing is done."""
