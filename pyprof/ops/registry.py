@@ -115,7 +115,6 @@ class OpModel:
     signatures: tuple[str, ...]
     formula: Formula
     family: str = OTHER
-    """One of `families.FAMILIES`."""
     work: bool = True
     """False if the op moves and computes nothing, as a view does: the op around it counts."""
     example: Call | None = None

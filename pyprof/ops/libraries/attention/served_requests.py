@@ -2,7 +2,7 @@
 
 Where the range around a serving step states their sums, the work is exact: 2 (D + Dv) operations
 per score and head; a request in prefill has Nq Nk - Nq^2 / 2 scores, one in decode Nq Nk (see
-`marker.batch`). Bytes: queries read and the result written once, keys and values of all cached
+`serving_steps`). Bytes: queries read and the result written once, keys and values of all cached
 tokens read once. A sliding window lowers both, if the call or the model's configuration states it.
 """
 

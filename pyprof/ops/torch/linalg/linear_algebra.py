@@ -3,7 +3,7 @@
 As LAPACK Working Note 41 (Blackford, Dongarra 1999, appendix C) counts them, without lower orders:
 Cholesky n^3 / 3, LU m n^2 - n^3 / 3, inverse 2 n^3, QR 2 m n^2 - 2 n^3 / 3, its Q the same again.
 Bytes: inputs read once, results written once; the algorithms pass over the data more often. What
-uses the factors is in `solvers`, what iterates in `spectral`.
+uses the factors, or iterates, is in `solvers`.
 """
 
 from pyprof.marker import Tensor
