@@ -6,7 +6,7 @@ import numpy as np
 import orjson
 
 from pyprof.arrays import MISSING
-from pyprof.records.records import DictionaryColumn, distinct, number_combinations
+from pyprof.records.records import DictionaryColumn, combinations
 from pyprof.schema import json_object
 
 STATES = ("clock_hz", "power_w")
@@ -21,8 +21,7 @@ def join_counters(sampled: DictionaryColumn, counted: DictionaryColumn) -> Dicti
     Clock and power are the sampled ones, since a kernel may have been counted in another run.
     Sampled values are recognized by their standard error.
     """
-    number = number_combinations(sampled.index, counted.index)
-    first, _ = distinct(number)
+    first, number = combinations(sampled.index, counted.index)
     texts = [_join_texts(sampled.at(row), counted.at(row)) for row in first.tolist()]
     index = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return DictionaryColumn(index[number], texts)

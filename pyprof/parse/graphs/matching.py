@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,10 +53,7 @@ def share(launches: Kernels, kernels: Kernels) -> float:
     ours, theirs = kernels.levels[-1], launches.levels[-1]
     if not longer or (ours == MISSING).any() or (theirs == MISSING).any():
         return 0.0
-    keys, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-    mine, other = both[: len(ours)], both[len(ours) :]
-    counts = (np.bincount(part, minlength=len(keys)) for part in (mine, other))
-    return float(np.minimum(*counts).sum()) / longer
+    return (Counter(ours.tolist()) & Counter(theirs.tolist())).total() / longer
 
 
 def match_launches(launches: Kernels, kernels: Kernels) -> Int64Array:

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import or_null
 from pyprof.gpu.eligible import FAMILIES, eligible
+from pyprof.parse.launches import launch_bounds
 from pyprof.prof.calls.attributed_call import family
 from pyprof.records.records import DictionaryColumn, combinations
 
@@ -44,13 +46,8 @@ def idle_before(records: Records) -> pa.Array:
 
 def queued(records: Records) -> pa.Array:
     """Time from each row's launching call to its start, ns; null without a call."""
-    if "launch" not in records.columns:
-        return pa.nulls(records.rows, pa.int64())
-    launch = records.arrow("launch")
-    has_call = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) > 0
-    called = np.zeros(records.rows, np.int64)
-    called[has_call] = np.asarray(launch.values)[np.asarray(launch.offsets)[:-1][has_call]]
-    return pc.subtract(records.arrow("start"), pa.array(called, mask=~has_call))
+    called, _ = launch_bounds(records)
+    return pc.subtract(records.arrow("start"), or_null(called))
 
 
 def peaks(table: Table) -> pa.Array:

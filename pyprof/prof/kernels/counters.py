@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array
@@ -90,15 +90,9 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     if not measured.any:
         return via
     how = measured.source.map(lambda source: _VIA.get(source or ""))
-    words = [*dict.fromkeys([*how.values, None])]
-    place_of_word = how.numpy(words.index, words.index(None))
-    texts = [
-        ", ".join(filter(None, (text, word))) or None
-        for text in (*via.values, None)
-        for word in words
-    ]
-    index = np.where(via.index < 0, len(via.values), via.index)
-    return DictionaryColumn(index * len(words) + place_of_word, texts)
+    first, index = combinations(via.index, how.index)
+    words = [filter(None, (via.at(row), how.at(row))) for row in first.tolist()]
+    return DictionaryColumn(index, [", ".join(each) or None for each in words])
 
 
 _VIA = {
