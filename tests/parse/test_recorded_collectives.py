@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from pyprof import marker, readers
+from pyprof import marker
 from pyprof.marker import Call, Tensor
-from pyprof.parse import parse
+from pyprof.parse import parse_file
 from pyprof.prof.table import Table
-from pyprof.records.records import Records
 from tests.builders import Range, Work, nsys_db
 
 NCCL = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -29,12 +28,17 @@ def _marked(
     return Range(marker.encode_op(Call("torch.distributed", op, given, collective=said)), at)
 
 
-def _parsed(folder: Path, ranges: list[Range], *names: str) -> Records:
-    work = [
+def _launched(*names: str) -> list[Work]:
+    return [
         Work(name, (1000 + 10 * place, 1005 + 10 * place), call=(100 + place, 101 + place))
-        for place, name in enumerate(names or (NCCL,))
+        for place, name in enumerate(names)
     ]
-    return parse(readers.read(nsys_db(folder / "net.sqlite", work, ranges)))
+
+
+def _collectives(folder: Path, ranges: list[Range], work: list[Work]) -> list[Any]:
+    """Parse a capture; return what is known of each row's collective."""
+    records = parse_file(nsys_db(folder / "net.sqlite", work, ranges))
+    return [text and json.loads(text) for text in records.arrow("collective").to_pylist()]
 
 
 NAMED = {"name": "all_gather_into_tensor"}
@@ -65,8 +69,7 @@ CASES: dict[str, tuple[list[Range], dict[str, Any] | None]] = {
 def test_a_collectives_group_is_that_of_the_tool_or_the_marker(
     ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    (found,) = _parsed(tmp_path, ranges).arrow("collective").to_pylist()
-    assert (found and json.loads(found)) == expected
+    assert _collectives(tmp_path, ranges, _launched(NCCL)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +83,7 @@ def test_a_collectives_group_is_that_of_the_tool_or_the_marker(
 def test_each_kernel_of_a_call_has_only_what_is_its_own(
     names: tuple[str, ...], expected: list[dict[str, Any] | None], tmp_path: Path
 ) -> None:
-    found = _parsed(tmp_path, [_marked(SAID)], *names).arrow("collective").to_pylist()
-    assert [text and json.loads(text) for text in found] == expected
+    assert _collectives(tmp_path, [_marked(SAID)], _launched(*names)) == expected
 
 
 def test_amounts_of_a_call_are_of_none_of_its_kernels_whatever_ops_launched_them(
@@ -90,14 +92,15 @@ def test_amounts_of_a_call_are_of_none_of_its_kernels_whatever_ops_launched_them
     inside = [
         Range(f"c10d::{name}_", at) for name, at in (("send", (99, 101)), ("recv", (101, 103)))
     ]
-    found = _parsed(tmp_path, [_marked(SAID), *inside], NCCL, NCCL).arrow("collective").to_pylist()
-    assert [json.loads(text) for text in found] == [{**NAMED, **GROUP}] * 2
+    found = _collectives(tmp_path, [_marked(SAID), *inside], _launched(NCCL, NCCL))
+    assert found == [{**NAMED, **GROUP}] * 2
 
 
 def test_bus_bytes_follow_from_the_group_and_the_amount(tmp_path: Path) -> None:
     """An all-reduce among 8 moves 2 * 7 / 8 of its 24 elements of 2 bytes."""
     reduced = _marked({"group": "0", "size": 8}, op="all_reduce", given=GIVEN[1:])
-    (params,) = Table(_parsed(tmp_path, [reduced])).costs.params.values
+    records = parse_file(nsys_db(tmp_path / "net.sqlite", _launched(NCCL), [reduced]))
+    (params,) = Table(records).costs.params.values
     assert (params["algo_bytes"], params["ranks"], params["bus_bytes"]) == (48, 8, 84)
 
 
@@ -131,9 +134,7 @@ def test_two_buckets_reduced_in_one_node_have_amounts_of_their_own(tmp_path: Pat
         for at, count in ((90, 40), (190, 12))
     ]
     work = [Work(NCCL, (10 * at, 10 * at + 5), call=(at + 5, at + 6), tid=12) for at in (90, 190)]
-    records = parse(readers.read(nsys_db(tmp_path / "net.sqlite", work, ranges)))
-    found = map(json.loads, records.arrow("collective").to_pylist())
-    assert [each.get("in") for each in found] == [48, 20]
+    assert [found.get("in") for found in _collectives(tmp_path, ranges, work)] == [48, 20]
 
 
 @pytest.mark.parametrize(("said", "outer", "inner", "expected"), REDUCER.values(), ids=REDUCER)
@@ -143,6 +144,4 @@ def test_ddp_reduces_in_its_group(
     """C++ calls it on a thread of its own; if all DDP modules have one group, it is that."""
     around = [Range(outer, (80, 210), tid=12), Range(inner, (90, 200), tid=12)]
     work = [Work(NCCL, (1000, 1005), call=(100, 101), tid=12)]
-    records = parse(readers.read(nsys_db(tmp_path / "net.sqlite", work, said + around)))
-    (found,) = records.arrow("collective").to_pylist()
-    assert (found and json.loads(found)) == expected
+    assert _collectives(tmp_path, said + around, work) == [expected]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof import readers
 from pyprof.parse import parse, parse_file
 from pyprof.parse.steps.profiler_windows import serving_step_of_rows
 from pyprof.records.records import Records
@@ -228,8 +227,7 @@ def test_steps_are_of_their_own_process(tmp_path: Path) -> None:
         Launched("mine", (1000, 1010), (10, 20), pid=1),
         Launched("other", (1100, 1110), (30, 40), pid=2),
     ]
-    path = nsys_db(tmp_path / "net.sqlite", work, [step])
-    records = parse(readers.read(path))
+    records = parse_file(nsys_db(tmp_path / "net.sqlite", work, [step]))
     assert records.arrow("servingStep").to_pylist() == [STEP.format(1), None]
 
 
