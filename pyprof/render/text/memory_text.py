@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyprof.answers.memory_answer import (
         CheckpointedLayer,
         DeviceMemory,
+        HeldAt,
         HeldBlock,
         HeldMemory,
         HeldStack,
@@ -106,10 +107,10 @@ def _overview(device: DeviceMemory) -> Iterator[str]:
 
 def _describe_held(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[Iterable[str]]:
     """Yield the sections on what is held at the peak, or at the chosen moment."""
-    held = device if device.at is None else device.at
-    total = device.peak_bytes if device.at is None else device.at.bytes
-    when = "At the peak" if device.at is None else "Then"
+    held: DeviceMemory | HeldAt = device
+    total, when = device.peak_bytes, "At the peak"
     if (at := device.at) is not None:
+        held, total, when = at, at.bytes, "Then"
         allocated = _describe_allocated(at.bytes, at.active_bytes, at.event_id, at.time_ns)
         reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
         yield formatting.wrapped(f"Chosen: {allocated}{reserved}")
@@ -124,17 +125,14 @@ def _describe_held(device: DeviceMemory, by: Sequence[str], top: int) -> Iterato
             yield _groups(key, groups, total, when, top)
     if unknown:
         # Say which tables are left out, and what fills them the next time.
-        by_line = {"line", "op", "function"} & {*unknown}
-        why = (
-            "no call stacks were recorded; torch.cuda.memory._record_memory_history() records them"
-            if by_line
-            else "not recorded; --trace FILE, a capture of the same run, may have it"
-        )
-        nothing_known = f"Unknown for all of it: {', '.join(unknown)} ({why})."
-        yield formatting.wrapped(nothing_known)
+        why = "not recorded; --trace FILE, a capture of the same run, may have it"
+        if {"line", "op", "function"} & {*unknown}:
+            why = "no call stacks were recorded;"
+            why += " torch.cuda.memory._record_memory_history() records them"
+        yield formatting.wrapped(f"Unknown for all of it: {', '.join(unknown)} ({why}).")
     if held.largest:
-        title = f"Largest blocks {'at the peak' if device.at is None else 'then'}"
-        yield [formatting.heading(title), *_blocks(held.largest[:top])]
+        title = formatting.heading(f"Largest blocks {when.lower()}")
+        yield [title, *_blocks(held.largest[:top])]
 
 
 def device_name(device: DeviceMemory) -> str:

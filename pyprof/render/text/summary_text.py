@@ -227,12 +227,11 @@ def times(devices: Sequence[DeviceUse] | None, notes: Sequence[str]) -> Iterator
     """Tabulate where the time of each GPU went, if known; what is 0 everywhere is left out."""
     if devices is None:
         return
-    across = len(devices) <= _MAX_ACROSS
-    if not across or (lines := _gpus_across(devices)) is None:
+    lines = _gpus_across(devices) if len(devices) <= _MAX_ACROSS else None
+    if lines is None:
         share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
-        least = sorted(range(len(devices)), key=share.__getitem__)[:_MAX_DOWN]
-        least_busy = [devices[index] for index in sorted(least)]
-        lines = _gpus_down(least_busy)
+        least_busy = sorted(range(len(devices)), key=share.__getitem__)[:_MAX_DOWN]
+        lines = _gpus_down([devices[index] for index in sorted(least_busy)])
     yield from formatting.headed(lines)
     if (left_out := len(devices) - _MAX_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
