@@ -90,10 +90,10 @@ _RATES = {
 """What `--gpu KEY=VALUE` sets."""
 
 
-def _asked_peaks(text: str) -> dict[str, Any]:
-    """Parse a value of --gpu into the fields of `Override`; raises BadParameter."""
+def _asked_peaks(texts: Sequence[str]) -> dict[str, Any]:
+    """Parse the values of --gpu into the fields of `Override`; raises BadParameter."""
     asked: dict[str, Any] = {}
-    for part in map(str.strip, text.split(",")):
+    for part in (part.strip() for text in texts for part in text.split(",")):
         key, equals, value = part.partition("=")
         if equals and key not in _RATES:
             raise click.BadParameter(f"{key!r} must be one of {', '.join(_RATES)}")
@@ -107,12 +107,8 @@ def _asked_peaks(text: str) -> dict[str, Any]:
     return asked
 
 
-def _check_peaks(
-    ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...]:
-    del ctx, param
-    for text in texts:
-        _asked_peaks(text)
+def _check_peaks(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    _asked_peaks(texts)
     return texts
 
 
@@ -131,7 +127,4 @@ def override(options: Mapping[str, Any]) -> Override:
     """Return the overrides that the options ask for: --gpu, and a model that --with names."""
     from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
 
-    peaks: dict[str, Any] = {}
-    for text in options.get("gpu", ()):
-        peaks |= _asked_peaks(text)
-    return Override(**peaks, model=options.get("model"))
+    return Override(**_asked_peaks(options.get("gpu", ())), model=options.get("model"))
