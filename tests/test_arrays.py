@@ -51,13 +51,12 @@ def test_the_latest_entry_of_a_key_is_found(
 ) -> None:
     keys, starts = np.array(entries, np.int64).reshape(-1, 2).T
     key, before = np.array(wanted, np.int64).reshape(-1, 2).T
-    expected = [
-        max(
-            ((start, row) for row, (of, start) in enumerate(entries) if of == one and start <= at),
-            default=(0, MISSING),
-        )[1]
-        for one, at in wanted
-    ]
+    expected = []
+    for one, at in wanted:
+        rows = [
+            (start, row) for row, (of, start) in enumerate(entries) if of == one and start <= at
+        ]
+        expected.append(max(rows, default=(0, MISSING))[1])
     assert latest_before(keys, starts, key, before).tolist() == expected
 
 

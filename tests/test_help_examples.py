@@ -66,11 +66,8 @@ def documented() -> list[str]:
 
 def _complete(line: str) -> bool:
     words = {*shlex.split(line)[2:]}
-    return bool(words & (INPUTS | {"--measure", "--help"})) and not words & {
-        "scheduler.json",
-        "nsys",
-        ">",
-    }
+    lacks = words & {"scheduler.json", "nsys", ">"}
+    return bool(words & (INPUTS | {"--measure", "--help"})) and not lacks
 
 
 @pytest.fixture(scope="module")

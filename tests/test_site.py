@@ -32,10 +32,8 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
 @pytest.mark.slow
 def test_every_command_has_a_man_page(tmp_path: Path) -> None:
     written = _module("command_pages").write(tmp_path)
-    assert {path.name for path in written} == {
-        "pyprof.1",
-        *(f"pyprof-{name}.1" for name in names()),
-    }
+    commands_of = ["pyprof", *(f"pyprof-{name}" for name in names())]
+    assert {path.name for path in written} == {f"{name}.1" for name in commands_of}
     for path in written:
         text = path.read_text("utf-8")
         headings = re.findall(r"^\.SH (.*)$", text, re.MULTILINE)
@@ -182,11 +180,8 @@ def test_pages_of_the_site_load_nothing_from_elsewhere(site: Path) -> None:
 def test_packages_depend_on_the_distribution_by_its_name_on_the_index() -> None:
     """`pyprof` is another package there."""
     pages = [path.read_text("utf-8") for path in (*DOCS.glob("*.md"), TOP / "README.md")]
-    dependencies = [
-        name
-        for page in pages
-        for name in re.findall(r'^dependencies = \["([^"]+)"', page, re.MULTILINE)
-    ]
-    installed = [name for page in pages for name in re.findall(r"pip install (pyprof)\b", page)]
+    text = "\n".join(pages)
+    dependencies = re.findall(r'^dependencies = \["([^"]+)"', text, re.MULTILINE)
+    installed = re.findall(r"pip install (pyprof)\b", text)
     assert dependencies
     assert {*dependencies, *installed} == {"torch-pyprof"}

@@ -19,12 +19,8 @@ def test_each_row_has_its_pieces_in_order(
         data.draw(st.lists(st.integers(-1, len(each) - 1), min_size=rows, max_size=rows))
         for each in texts
     ]
-    joined = string_concat.join_element_wise(
-        [
-            StringPart(pa.array(each), np.array(index, np.int32))
-            for each, index in zip(texts, indices, strict=True)
-        ]
-    )
+    parts = zip(map(pa.array, texts), [np.array(index, np.int32) for index in indices], strict=True)
+    joined = string_concat.join_element_wise([StringPart(*part) for part in parts])
     joined.validate(full=True)
     assert joined.to_pylist() == [
         "".join([*each, ""][place] for each, place in zip(texts, row, strict=True))
@@ -34,13 +30,8 @@ def test_each_row_has_its_pieces_in_order(
 
 def test_null_is_an_empty_text() -> None:
     numbers = pa.array([1, None, 30, 4])[1:].cast(pa.string())
-    joined = string_concat.join_element_wise(
-        [
-            string_concat.constant("<", 3),
-            string_concat.per_row(numbers),
-            string_concat.constant(">", 3),
-        ]
-    )
+    before, after = (string_concat.constant(text, 3) for text in "<>")
+    joined = string_concat.join_element_wise([before, string_concat.per_row(numbers), after])
     assert joined.to_pylist() == ["<>", "<30>", "<4>"]
 
 

@@ -27,10 +27,8 @@ def test_the_code_that_is_shown_is_that_of_the_scripts() -> None:
 
 def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
     lines = (TOP / "examples" / "slow.py").read_text("utf-8").splitlines()
-    assert [line.strip().split()[0] for line in lines[29:31]] == [
-        "scores",
-        "heads.append(scores.softmax(-1)",
-    ]
+    words = [line.split()[0] for line in lines[29:31]]
+    assert words == ["scores", "heads.append(scores.softmax(-1)"]
 
 
 def test_predicted_and_real_gains_are_those_of_the_samples() -> None:

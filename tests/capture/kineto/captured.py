@@ -43,11 +43,8 @@ while torch.autograd.profiler._is_profiler_enabled:
 def grow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the process seem to exhaust memory as soon as it is watched."""
     used = chain([0], repeat(1 << 60))
-    monkeypatch.setattr(
-        memory_guard.MemoryGuard.__init__,
-        "__kwdefaults__",
-        {"measure": lambda: next(used), "interval_s": 0.01},
-    )
+    defaults = {"measure": lambda: next(used), "interval_s": 0.01}
+    monkeypatch.setattr(memory_guard.MemoryGuard.__init__, "__kwdefaults__", defaults)
 
 
 def texts(outcome: Outcome) -> list[str]:
