@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
 from pyprof.capture.nsight.join_exports import join_nsys_windows
-from pyprof.capture.request import (
-    Outcome,
-    add_rank,
-    check_place,
-    make_room_for_snapshot,
-    rank,
-)
+from pyprof.capture.request import Outcome, add_rank, check_place, make_room_for_snapshot, rank
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.database import connect, nonempty_tables, tables
 from pyprof.capture.under_profiler.script_process import Files

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
-from pyprof.capture.request import (
-    Outcome,
-    add_rank,
-    check_place,
-    make_room_for_snapshot,
-)
+from pyprof.capture.request import Outcome, add_rank, check_place, make_room_for_snapshot
 from pyprof.capture.under_profiler import profiler_process
 from pyprof.capture.under_profiler.script_process import Files
 from pyprof.errors import PyprofError
