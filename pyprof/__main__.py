@@ -35,9 +35,8 @@ def names() -> list[str]:
     """Return the names of all commands: each module of `pyprof.commands` is one."""
     modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
     commands_found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
-    return [name for name in _FIRST_STEPS if name in commands_found] + sorted(
-        commands_found - {*_FIRST_STEPS}
-    )
+    first = [name for name in _FIRST_STEPS if name in commands_found]
+    return first + sorted(commands_found - {*first})
 
 
 def run(name: str, called: str) -> None:

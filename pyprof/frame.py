@@ -145,9 +145,8 @@ def encoded_column(records: Records, name: str) -> pa.Array:
 
 def _frame(rows: pa.Table) -> pd.DataFrame:
     lists = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
-    frame: pd.DataFrame = rows.drop_columns(lists).to_pandas(
-        types_mapper=_DTYPES.get, split_blocks=True
-    )
+    others = rows.drop_columns(lists)
+    frame: pd.DataFrame = others.to_pandas(types_mapper=_DTYPES.get, split_blocks=True)
     for name in lists:
         # convert lists to arrays as Arrow does, but only one per distinct list
         column = rows.column(name)

@@ -76,9 +76,8 @@ def wrap_call_sites(patches: Patches) -> None:
     """
     engine = "_engine_run_backward"  # what every way to start a backward pass calls
     patches.replace(torch.autograd, engine, _wrap_in_trace(getattr(torch.autograd, engine)))
-    patches.replace(
-        Function, "apply", classmethod(_wrap_in_trace(_function_of(vars(Function)["apply"])))
-    )
+    apply = _function_of(vars(Function)["apply"])
+    patches.replace(Function, "apply", classmethod(_wrap_in_trace(apply)))
     for compiled in (torch._C.ScriptFunction, torch._C.ScriptMethod):  # noqa: SLF001 - their classes
         patches.replace(compiled, "__call__", _wrap_in_trace(compiled.__call__))
 

@@ -60,9 +60,8 @@ def _append(base: sqlite3.Connection) -> None:
     later = max(begins - began, last + 1 - first)
     # a range left open is not known to have gone on
     for table in _find_versions(before, "NVTX_EVENTS"):
-        base.execute(
-            f'UPDATE "{table}" SET end = {last} WHERE end IS NULL AND eventType IN {_RANGES}'  # noqa: S608 - numbers
-        )
+        is_open = f"end IS NULL AND eventType IN {_RANGES}"
+        base.execute(f'UPDATE "{table}" SET end = {last} WHERE {is_open}')  # noqa: S608 - numbers
     for table in after.keys() - before.keys():
         creation = base.execute("SELECT sql FROM other.sqlite_master WHERE name = ?", (table,))
         base.execute(*creation.fetchone())

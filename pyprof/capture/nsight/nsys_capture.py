@@ -48,10 +48,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     ranged = gpu and profiler_process.is_ranged(request)
     options = [
         f"--trace={_GPU_API if gpu else 'nvtx'}",
-        "--sample=none",
-        "--cpuctxsw=none",
-        "--force-overwrite=true",
-        "--export=sqlite",
+        *("--sample=none", "--cpuctxsw=none", "--force-overwrite=true", "--export=sqlite"),
         f"--output={name}",
     ]
     if ranged:
@@ -224,8 +221,6 @@ def _count(path: Path, query: str) -> int:
 
 _OPTIONS = ("--gpu-metrics-devices", "--gpu-metrics-device")
 """The name since 2024.2, and the one before."""
-_VISIBLE, _ALL = "cuda-visible", "all"
-"""What nsys may offer in place of a number; the first that it does is taken."""
 _REFUSED = ("ERR_NVGPUCTRPERM", "privilege")
 """In nsys's answer if the driver lets it read no counters."""
 
@@ -260,4 +255,4 @@ def _device(listing: str) -> str | None:
     local = os.environ.get("LOCAL_RANK", "")
     if rank() is not None and local in offered:
         return local
-    return next((choice for choice in (_VISIBLE, _ALL) if choice in offered), None)
+    return next((choice for choice in ("cuda-visible", "all") if choice in offered), None)

@@ -100,10 +100,9 @@ _Rule: TypeAlias = Callable[[int, int, int], _Counts]
 
 
 _HOME: Mapping[str, _Rule] = {
-    "all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send": lambda x, _, __: (
-        x,
-        x,
-    ),
+    """
+    all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send
+    """: lambda x, _, __: (x, x),
     """
     _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor
     all_gather_single all_to_all all_to_all_single reduce_scatter reduce_scatter_single
@@ -268,7 +267,5 @@ def _amounts(tensors: Sequence[torch.Tensor], sent: int | None, received: int | 
     if len(dtypes) != 1:
         return ""
     counts = {"in": sent, "out": received}
-    counts_text = "".join(
-        f", {key!r}: {count}" for key, count in counts.items() if type(count) is int
-    )
-    return f", 'dtype': {dtype_name(dtypes.pop())!r}{counts_text}"
+    texts = [f", {key!r}: {count}" for key, count in counts.items() if type(count) is int]
+    return f", 'dtype': {dtype_name(dtypes.pop())!r}{''.join(texts)}"

@@ -24,10 +24,7 @@ def test_flags(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)[:9] == [
         "profile",
         "--trace=cuda,nvtx,cublas,cudnn",
-        "--sample=none",
-        "--cpuctxsw=none",
-        "--force-overwrite=true",
-        "--export=sqlite",
+        *("--sample=none", "--cpuctxsw=none", "--force-overwrite=true", "--export=sqlite"),
         f"--output={tmp_path / 'net'}",
         "--capture-range=cudaProfilerApi",
         "--capture-range-end=repeat",
