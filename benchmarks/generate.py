@@ -196,8 +196,8 @@ def write(path: Path, options: argparse.Namespace) -> dict[str, int]:
     return dict(truth)
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
+def main() -> None:
+    """Write the file that the command line asks for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument(
@@ -213,12 +213,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--bystander", action="store_true", help="a thread that launches nothing")
     parser.add_argument("--leaks", type=int, default=0, help="ranges around everything, a rank")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Write the file that the command line asks for."""
-    options = arguments()
+    options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     print(json.dumps(write(options.out, options)))
 

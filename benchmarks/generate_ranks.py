@@ -226,8 +226,8 @@ def _ends(arrived: list[Arrival], options: argparse.Namespace) -> list[int]:
     return ends
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
+def main() -> None:
+    """Write the files that the command line asks for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--ranks", type=int, default=64, help="files; an even number")
@@ -250,12 +250,6 @@ def arguments() -> argparse.Namespace:
     if not 0 <= options.straggler < options.ranks > (options.corrupt or 0):
         parser.error("--straggler and --corrupt: one of the ranks, from 0")
     options.texts, options.long = "new", 1
-    return options
-
-
-def main() -> None:
-    """Write the files that the command line asks for."""
-    options = arguments()
     print(json.dumps(write(options.out, options)))
 
 
