@@ -1,7 +1,5 @@
 """The two tables of nvprof."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_nvprofs_tables_add_up(path: Path) -> None:
     """--summary nvprof: GPU activities and API calls, each 100 % on its own."""
-    written = run("prof", "--csv", "--summary", "nvprof", path).stdout
-    rows = list(csv.DictReader(io.StringIO(written)))
+    rows = run("prof", "--csv", "--summary", "nvprof", path).rows
     gpu = [row for row in rows if row["Type"] == "GPU activities"]
     api = [row for row in rows if row["Type"] == "API calls"]
     assert [row["Name"] for row in gpu] == [

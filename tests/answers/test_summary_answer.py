@@ -102,8 +102,8 @@ def test_advice_leads_to_rows(tmp_path: Path) -> None:
         answer = ask("summary", *files)
         (few,) = [entry for entry in answer["advice"] if entry["rule"] == "low_occupancy"]
         (evidence,) = few["evidence"]
-        text = run("prof", *files, "--csv", "-q", "-c", "idx,kernel").stdout
-        kernels = {int(row["Idx"]): row["Kernel"] for row in csv.DictReader(io.StringIO(text))}
+        rows = run("prof", *files, "--csv", "-q", "-c", "idx,kernel").rows
+        kernels = {int(row["Idx"]): row["Kernel"] for row in rows}
         assert [kernels[idx] for idx in evidence["row_ids"]] == ["long_kernel"] * len(files)
         assert evidence["count"] == len(files)
 
