@@ -117,18 +117,16 @@ def icicle(
 
 def strip(strips: Strips) -> Mapping[str, Any]:
     """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
-    names: list[str] = []
+    labels: list[str] = []
+    rows: list[StripRow] = []
     times: Counter[str] = Counter()
-    for device, _ in strips.rows:  # names occur again for two processes of one rank
+    for device, of_device in strips.rows:
         name = device_name(device)
         times[name] += 1
-        names.append(name if times[name] == 1 else f"{name} ({times[name]})")
-    labels = [
-        f"{name}: {_row_name(row)}" if len(names) > 1 else _row_name(row)
-        for name, (_, rows) in zip(names, strips.rows, strict=True)
-        for row in rows
-    ]
-    rows = [row for _, rows in strips.rows for row in rows]
+        again = f" ({times[name]})" if times[name] > 1 else ""  # two processes of one rank
+        start = f"{name}{again}: " if len(strips.rows) > 1 else ""
+        labels += [f"{start}{_row_name(row)}" for row in of_device]
+        rows += of_device
     left, right, busy, kind = (
         np.concatenate([row.bins[index] for row in rows]) for index in range(4)
     )
