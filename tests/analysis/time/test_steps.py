@@ -155,9 +155,9 @@ def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[st
     assert _steps_of(work, ranges).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
-def _without_numbers(records: Records) -> Records:
-    """Drop what parse found, as records of NVIDIA's PyProf lack it."""
-    columns = {name: column for name, column in records.columns.items() if name != "step"}
+def _without(lacking: str, records: Records) -> Records:
+    """Drop a column, as records of NVIDIA's PyProf lack those of times and steps."""
+    columns = {name: column for name, column in records.columns.items() if name != lacking}
     return Records(records.rows, columns)
 
 
@@ -165,7 +165,7 @@ def test_optimizer_rows_end_steps_in_records() -> None:
     """Each run of the optimizer's kernels ends one."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
-    found = find_steps(_without_numbers(parse(capture(work, ranges=ranges))))
+    found = find_steps(_without("step", parse(capture(work, ranges=ranges))))
     assert found.origin == "Optimizer.step"
     assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
@@ -183,7 +183,7 @@ def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
         launches = [at + 2, at + 12, at + 22, at + 32]
         work += [Work((start + 2, start + 3), (start, start + 1)) for start in launches]
     records = parse(capture(work, ranges=ranges))
-    for found in map(find_steps, (records, _without_numbers(records))):
+    for found in map(find_steps, (records, _without("step", records))):
         assert found.origin == "Optimizer.step"
         assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
@@ -320,10 +320,7 @@ def test_a_capture_without_steps_has_none(work: list[Work]) -> None:
 
 
 def test_records_without_times_have_no_steps() -> None:
-    """The original's files only have durations."""
-    whole = records(capture(_loop(4)))
-    columns = {name: column for name, column in whole.columns.items() if name != "start"}
-    assert len(find_steps(Records(whole.rows, columns))) == 0
+    assert len(find_steps(_without("start", records(capture(_loop(4)))))) == 0
 
 
 def _with_first(first: int) -> Steps:
