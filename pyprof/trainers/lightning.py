@@ -37,8 +37,4 @@ class PyprofCallback(Callback):
     def on_validation_start(self, *_: Any) -> None:  # noqa: ANN401, D102
         self._range.interrupt()
 
-    def on_train_end(self, *_: Any) -> None:  # noqa: ANN401, D102
-        self._range.interrupt()
-
-    def on_exception(self, *_: Any) -> None:  # noqa: ANN401, D102
-        self._range.interrupt()
+    on_train_end = on_exception = on_validation_start

@@ -36,8 +36,7 @@ class PyprofCallback(TrainerCallback):
     def on_prediction_step(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
         self._range.interrupt()  # an evaluation begins without a callback
 
-    def on_train_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
-        self._range.interrupt()
+    on_train_end = on_prediction_step
 
     def _interrupt(self, control: TrainerControl) -> None:
         if control.should_evaluate or control.should_save:

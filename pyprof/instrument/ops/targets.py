@@ -146,9 +146,10 @@ def find_targets() -> Iterator[PatchTarget]:
             if isinstance(value, _FUNCTIONS) and _is_op(home, name, is_listed=is_listed):
                 # torch's list lacks most in-place and hidden builtins, which dispatch, too
                 dispatches = is_listed or not isinstance(value, FunctionType)
-                target = PatchTarget(
-                    value, home, name, mod, _overridable(name, dispatches=dispatches)
-                )
+                overridable: Overridable = "by modes" if name in _FACTORIES else "by arguments"
+                if not dispatches or name == "from_numpy":
+                    overridable = "never"
+                target = PatchTarget(value, home, name, mod, overridable)
                 yield target
                 if vars(_NN).get(name) is value:  # nested tensors compare functions with it
                     yield target._replace(home=_NN)
@@ -174,12 +175,6 @@ def _is_op(home: object, name: str, *, is_listed: bool) -> bool:
         return True
     plain = name.removesuffix("_")  # of an op in place
     return plain != name and hasattr(home, plain) and plain not in _NO_WORK
-
-
-def _overridable(name: str, *, dispatches: bool) -> Overridable:
-    if not dispatches or name == "from_numpy":
-        return "never"
-    return "by modes" if name in _FACTORIES else "by arguments"
 
 
 def _find_listed(
