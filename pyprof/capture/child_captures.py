@@ -203,6 +203,5 @@ class RecordedProcess:
         return Path(f"{self.request.output}.{label}{self.suffix}").absolute()
 
     def _report(self, text: str) -> None:
-        """Report to the script's own process."""
         with suppress(OSError):  # the script's own process has ended
             atomic_files.replace_text(Path(self.folder) / str(self.number), text)

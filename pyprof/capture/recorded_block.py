@@ -200,8 +200,7 @@ def _finish(recording: Recording, name: str) -> _Result | str:
         nonlocal folder
         folder = Path(tempfile.mkdtemp(prefix="pyprof-"))
         stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
-        file_name = (stem or "block") + SUFFIX
-        return folder / file_name
+        return folder / f"{stem or 'block'}{SUFFIX}"
 
     try:
         written = recording.finish(path)
@@ -209,8 +208,8 @@ def _finish(recording: Recording, name: str) -> _Result | str:
         written, reason = None, f"the recording could not be written: {error.strerror or error}"
     else:
         reason = "; ".join(["nothing was recorded: no torch op ran", *recording.problems()])
-    if written is not None and folder is not None:
-        return _Result(written, folder, tuple(recording.problems()))
+    if written is not None:
+        return _Result(written, tuple(recording.problems()))
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
     return reason
@@ -219,9 +218,9 @@ def _finish(recording: Recording, name: str) -> _Result | str:
 class _Result:
     """A recording, read when first used. The capture is deleted with this object."""
 
-    def __init__(self, path: Path, folder: Path, notes: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, notes: tuple[str, ...]) -> None:
         self.path, self.notes = path, notes
-        self._gone = weakref.finalize(self, partial(shutil.rmtree, ignore_errors=True), folder)
+        weakref.finalize(self, partial(shutil.rmtree, ignore_errors=True), path.parent)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

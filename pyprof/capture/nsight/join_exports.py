@@ -122,7 +122,6 @@ def _session_start_ns(base: sqlite3.Connection, schema: str) -> int:
 
 
 def _value_sql(column: str, later: int) -> str:
-    """Return the SQL for a column's value in the joined file."""
     if column in _TIMES:
         return f'"{column}" + {later}'
     if column in _TEXTS:

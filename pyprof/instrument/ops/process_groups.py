@@ -196,7 +196,6 @@ def _collective_text(
 
 
 def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Write the marker of a batch of sends and receives."""
     plain = op_text(head, args, kwargs)
     try:
         (batch,) = (*args, *kwargs.values())
