@@ -57,6 +57,6 @@ def test_without_torch_the_user_is_sent_to_doctor(
 ) -> None:
     """No tool may have been asked for, so the message names none."""
     (script := tmp_path / "train.py").write_text("")
-    monkeypatch.setitem(sys.modules, "pyprof.capture.kineto.recorder", None)
+    monkeypatch.setitem(sys.modules, "pyprof.capture.kineto.recording", None)
     with pytest.raises(PyprofError, match=r"^torch\.profiler needs torch .* pyprof doctor shows"):
         perform((str(script),), "torch", str(tmp_path / "net"))
