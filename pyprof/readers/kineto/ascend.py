@@ -45,7 +45,7 @@ def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
 
 
 def with_arrows(
-    activities: pa.Table, work: Timed, arrows: Timed, calls: pa.Table, threads: Threads
+    activities: pa.Table, work: Timed, arrows: Sequence[Timed], calls: pa.Table, threads: Threads
 ) -> tuple[pa.Table, pa.Table]:
     """Tie work to the op that its arrow comes from, unless a call of that thread launched it.
 
@@ -54,11 +54,12 @@ def with_arrows(
     """
     tail_of_id: dict[str, tuple[Event, int]] = {}
     place_of_id: dict[str, tuple[str, int]] = {}  # stream and start of the work at the other end
-    for event, start_ns in zip(arrows.events, arrows.start.tolist(), strict=True):
-        if event.ph == "s":
-            tail_of_id[str(event.id)] = (event, start_ns)
-        else:
-            place_of_id[str(event.id)] = (str(event.tid), start_ns)
+    for ends in arrows:
+        for event, start_ns in zip(ends.events, ends.start.tolist(), strict=True):
+            if event.ph == "s":
+                tail_of_id[str(event.id)] = (event, start_ns)
+            else:
+                place_of_id[str(event.id)] = (str(event.tid), start_ns)
     tail_of_place = {place: tail_of_id.get(key) for key, place in place_of_id.items()}
     places = zip((str(event.tid) for event in work.events), work.starts().to_pylist(), strict=True)
     tails = [(row, tail) for row, place in enumerate(places) if (tail := tail_of_place.get(place))]

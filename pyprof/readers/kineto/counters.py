@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import orjson
@@ -16,8 +16,9 @@ from pyprof.readers.kineto.columns import Interned, nanoseconds, whole_number
 from pyprof.readers.kineto.file.events import all_args
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.kineto.columns import Timed
     from pyprof.readers.kineto.file.events import Event
 
@@ -26,10 +27,12 @@ _MAX_DEVICES = 1 << 12
 """Greater than every number of a GPU."""
 
 
-def read_samples(counters: Timed, base_ns: int) -> pa.Table:
-    """Build the table of the values of known metrics in counter events."""
-    meanings = Interned()
-    rows: list[tuple[int, float, int, float]] = []
+Sample: TypeAlias = "tuple[int, float, Meaning, float]"
+"""Device, time in µs as in the trace, metric, value."""
+
+
+def read_samples(counters: Timed) -> Iterator[Sample]:
+    """Yield the values of known metrics in counter events."""
     for event, us in zip(counters.events, counters.us.tolist(), strict=True):
         args = all_args(event)
         device = _device(event, args)
@@ -37,12 +40,18 @@ def read_samples(counters: Timed, base_ns: int) -> pa.Table:
         for key, value in args.items():
             entry = meaning(key or title) or meaning(title)
             if entry and device is not None and (number := _number(value)) is not None:
-                rows.append((device, us, meanings[entry], number))
-    if not rows:
+                yield device, us, entry, number
+
+
+def sample_table(listed: Sequence[Sample], base_ns: int) -> pa.Table:
+    """Build the table of all samples of a trace."""
+    if not listed:
         return schema.SAMPLES.empty_table()
-    device_of, ts, which, value_of = (np.array(column) for column in zip(*rows, strict=True))
-    time = nanoseconds(ts.astype(np.float64)) + base_ns
-    return samples(device_of, time, [*meanings], which, value_of.astype(np.float64))
+    devices, us, entries, values = zip(*listed, strict=True)
+    meanings = Interned()
+    which = np.array([meanings[entry] for entry in entries])
+    time = nanoseconds(us) + base_ns
+    return samples(np.array(devices), time, [*meanings], which, np.array(values, np.float64))
 
 
 def _device(event: Event, args: Mapping[str, Any]) -> int | None:

@@ -24,7 +24,7 @@ from pyprof.readers.kineto.columns import (
     timed,
     whole_number,
 )
-from pyprof.readers.kineto.counters import read_samples
+from pyprof.readers.kineto.counters import read_samples, sample_table
 from pyprof.readers.kineto.cpu import stopped
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import nodes
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyprof.readers.kineto.file.events import Event, Groups
+    from pyprof.readers.kineto.counters import Sample
+    from pyprof.readers.kineto.file.events import Groups
 
     Header = Mapping[str, Any]
 
@@ -160,10 +161,10 @@ class TraceTables:
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
         self._tracks = Tracks()
-        self._arrows: list[Event] = []
+        self._arrows: list[Timed] = []
         self.unknown: list[str] = []
         """Warnings about tracks that are left out, once `finish` was called."""
-        self._counters: list[Event] = []
+        self._samples: list[Sample] = []
         self.empty = True
         self._pairs: set[Any] = set()
         """Categories of events that are pairs, B and E, which are left out."""
@@ -191,9 +192,9 @@ class TraceTables:
             elif phase == "X":
                 self._tracks.add(str(category), group)
             elif category == ascend.ARROW:
-                self._arrows += group
-            elif phase == "C":
-                self._counters += group
+                self._arrows.append(_only_timed(timed(group)))
+            elif phase == "C":  # an event would keep all text that was read with it
+                self._samples += read_samples(_only_timed(timed(group)))
             elif phase == "M":
                 self._tracks.describe(group)
 
@@ -217,8 +218,7 @@ class TraceTables:
         rows = gpu.rows([kind_of(event) for event in work], work)
         if self._tracks.is_ascend:
             calls = ascend.calls(self._tracks.of_process(ascend.CALLS), self._threads)
-            arrows = _only_timed(timed(self._arrows))
-            rows, calls = ascend.with_arrows(rows, timed(work), arrows, calls, self._threads)
+            rows, calls = ascend.with_arrows(rows, timed(work), self._arrows, calls, self._threads)
             self._calls.append(calls)
         self._activities.append(rows)
 
@@ -262,7 +262,7 @@ class TraceTables:
             ranges=shifted(table, base, *_TIMES),
             threads=self.threads(),
             devices=devices(trace.header, used, self._tracks.names()),
-            samples=read_samples(_only_timed(timed(self._counters)), base),
+            samples=sample_table(self._samples, base),
             traced_ops=traced,
             warnings=tuple(self._warnings(activities, calls, traced)),
         )

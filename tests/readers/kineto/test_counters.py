@@ -1,10 +1,14 @@
 """Counters in traces: samples of a device, and counters of each kernel."""
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
 
+from pyprof.readers.kineto.file.events import by_kind, from_values
+from pyprof.readers.kineto.file.stream import Trace
+from pyprof.readers.kineto.gather import TraceTables
 from tests.capture_files.metrics import kineto_counters, sampled
 from tests.parse.counters import planted
 from tests.readers import kineto_json
@@ -23,6 +27,15 @@ def test_counter_events_are_read(key: str | None, tmp_path: Path) -> None:
         *kineto_counters("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", tensor),
     ]
     planted.check(planted.rows(planted.written(tmp_path / "a.json", events), planted.COLUMNS))
+
+
+def test_events_with_samples_are_not_kept(tmp_path: Path) -> None:
+    """Each refers to a large piece of the file."""
+    written = {"ph": "C", "name": "Power (W)", "pid": 0, "ts": 5, "args": {"": 300}}
+    (event,) = from_values([written])
+    tables, references = TraceTables(Trace(tmp_path / "a.json")), sys.getrefcount(event)
+    tables.add(by_kind([event]))
+    assert sys.getrefcount(event) == references
 
 
 def test_counters_of_each_kernel(tmp_path: Path) -> None:
