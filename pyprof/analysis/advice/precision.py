@@ -40,16 +40,16 @@ def half_precision(context: RuleContext) -> Advice | None:
     missed = context.class_matches(lambda each: each.tc.value == "0" and each.dtype in HALF)
     named = _find_by_name(context, HALF) & context.without_op & context.device_has("float16")
     candidates = np.flatnonzero((context.family(*FAMILIES) & missed) | named)
-    why = context.why.take(candidates).numpy(str, "")
-    reasons = np.where(named[candidates], _NAMED, why)
-    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons.tolist()], bool)
-    rows = candidates[keep]
+    why = context.why.take(candidates)
+    rows = candidates[named[candidates] | ~why.matches(lambda text: text.startswith(_NOT_TO_MEND))]
+    texts = np.array([*context.why.values, ""], object)  # a million rows share each
+    detail = np.where(named[rows], _NAMED, texts[context.why.index[rows]])
     return context.advice(
         "half-precision products run without Tensor Cores",
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
         context.most(rows, _on_tensor_cores(context, rows, "float16")),
-        detail=reasons[keep].tolist(),
+        detail=detail.tolist(),
     )
 
 
