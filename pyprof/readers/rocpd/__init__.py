@@ -72,7 +72,8 @@ def identity(path: Path) -> schema.Identity:
     for number, recording in enumerate(recordings(Database(path))):
         known, pid = agents.Agents(recording), numbers.by_id(number, recording)
         for table, agent in (("kernel_dispatch", "agent_id"), ("memory_copy", "dst_agent_id")):
-            rows = recording.spans(table, agent)
+            spans = recording.spans(table, agent)  # of which each pair is needed only once
+            rows = spans.group_by(["pid", agent], use_threads=False).aggregate([])
             process = pid(ints(rows.column("pid")))
             known_process = process != MISSING
             devices = known.devices(ints(rows.column(agent)))
