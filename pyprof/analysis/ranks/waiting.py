@@ -90,11 +90,7 @@ def _waits(
     arrived = np.where(there, start, np.iinfo(np.int64).min)
     last = arrived.argmax(axis=0)
     at = arrived.max(axis=0)
-    # the largest difference between each rank and the last that counts as none
-    residual = np.array([one.residual_ns for one in clock])
-    number = np.array([one.number for one in clock])
-    apart = residual[:, np.newaxis] + residual[last]
-    doubt = np.where(number[:, np.newaxis] == number[last], 0, apart)
+    doubt = _doubt(clock, last)
     # No rank leaves before the last has come: if one does, these are not one collective, or one
     # in which only some wait, such as a broadcast.
     possible = ((at <= end + doubt) | ~there).all(axis=0)
@@ -126,3 +122,11 @@ def _waits(
         transfer_ns=np.where(transfer_known, moved, MISSING),
         possible=possible,
     )
+
+
+def _doubt(clock: Sequence[Clock], last: IntArray) -> IntArray:
+    """The largest difference between each rank and the last that counts as none, by collective."""
+    residual = np.array([one.residual_ns for one in clock])
+    number = np.array([one.number for one in clock])
+    apart = residual[:, np.newaxis] + residual[last]
+    return np.where(number[:, np.newaxis] == number[last], 0, apart)

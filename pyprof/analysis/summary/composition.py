@@ -23,7 +23,7 @@ from pyprof.answers.summary_answer import PartTime, PeakUse, StepTimes, Summary
 from pyprof.records.merging import merge_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyprof.analysis.summary.overview import LoopSums, SummarySums
     from pyprof.analysis.summary.utilization import Utilization
@@ -57,11 +57,7 @@ def summary(sums: SummarySums, memory: MemoryPeak | None = None) -> Summary:
         },
         steps=steps,
         devices=None if devices is None else devices.devices,
-        parts=tuple(
-            PartTime(name or None, work.busy_ns, part_mfu(work, use.flops_peak))
-            for name in (*PARTS, "")
-            if name in sums.parts and (work := sums.parts[name]).busy_ns
-        ),
+        parts=tuple(_parts(sums, use)),
         families_ns=dict(families),
         step_families_ns=loop.families,
         serving=serving_phases(loop.steps, loop.chosen),
@@ -138,3 +134,9 @@ def _peak_use(use: Utilization) -> PeakUse:
         peak_bytes_label=bandwidth.label if bandwidth else "",
         known_share=use.known,
     )
+
+
+def _parts(sums: SummarySums, use: Utilization) -> Iterator[PartTime]:
+    for name in (*PARTS, ""):
+        if name in sums.parts and (work := sums.parts[name]).busy_ns:
+            yield PartTime(name or None, work.busy_ns, part_mfu(work, use.flops_peak))
