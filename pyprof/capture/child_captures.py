@@ -62,8 +62,10 @@ class ChildCaptures:
         for process in multiprocessing.active_children():
             if not process.daemon:
                 process.join()
-        reports = [Path(self._folder.name) / str(number) for number in range(self._count)]
-        ends = [report.read_text(encoding="utf-8") for report in reports if report.exists()]
+        ends = []
+        for number in range(self._count):
+            with suppress(OSError):  # it did not end normally
+                ends.append((Path(self._folder.name) / str(number)).read_text(encoding="utf-8"))
         self._folder.cleanup()
         written = [Path(end) for end in ends if end and end != _LATE]
         return written, list(_child_notes(len(written), self._count - len(ends), ends.count(_LATE)))

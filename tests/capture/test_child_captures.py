@@ -11,6 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof.capture import child_captures
+from pyprof.capture.request import Request
+from pyprof.capture.script import Target
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.parse import parse_file
@@ -126,6 +128,16 @@ torch.ones(3).exp()
 """)
     assert outcome.path is not None
     assert any("1 process that the script started left no capture" in n for n in outcome.notes)
+
+
+def test_a_report_that_cannot_be_read_is_no_capture() -> None:
+    """As under a umask that takes the owner's rights."""
+    captures = child_captures.ChildCaptures(Request(Target("a.py"), "net"), ".json")
+    captures._count = 1
+    (Path(captures._folder.name) / "0").mkdir()
+    written, (note,) = captures.gather()
+    assert not written
+    assert note.startswith("1 process that the script started left no capture")
 
 
 @pytest.mark.parametrize(
