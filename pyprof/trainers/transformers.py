@@ -33,10 +33,10 @@ class PyprofCallback(TrainerCallback):
     def on_epoch_end(self, _args: Any, _state: Any, control: TrainerControl, **_: Any) -> None:  # noqa: ANN401, D102
         self._interrupt(control)
 
-    def on_prediction_step(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
-        self._range.interrupt()  # an evaluation begins without a callback
+    def on_train_end(self, *_: Any, **__: Any) -> None:  # noqa: ANN401, D102
+        self._range.interrupt()
 
-    on_train_end = on_prediction_step
+    on_prediction_step = on_train_end  # an evaluation begins without a callback
 
     def _interrupt(self, control: TrainerControl) -> None:
         if control.should_evaluate or control.should_save:
