@@ -156,6 +156,12 @@ def test_the_first_sentence_names_what_bounds_the_step(
     assert text in found.text
 
 
+def test_the_evidence_is_of_the_ops_that_are_bound_so(answer: Summary) -> None:
+    ops = (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))
+    found = bound(answer, use(busy=10e6), ops=ops)
+    assert [each.what for each in found.evidence] == ["mm"]
+
+
 def test_the_mean_of_ranks_that_differ_has_no_range(answer: Summary) -> None:
     """Each step is then as long as on the slowest rank: the mean of all may be below the least."""
     steps = replace(answer.steps, duration_ns=(10_000_000, 20_000_000) * 2, mean_ns=15e6)
