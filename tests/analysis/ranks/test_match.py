@@ -103,6 +103,14 @@ def test_a_group_of_which_a_capture_is_missing_is_incomplete() -> None:
     assert _groups([]) == []
 
 
+def test_ranks_may_all_wait_in_groups_of_which_each_is_captured_alone() -> None:
+    """Those of a group that has all its captures wait for each other."""
+    apart = match(collectives([*_rank(0, size=2, group="1"), *_rank(1, size=2, group="2")]))
+    assert (apart.waiting_for_absent, apart.all_may_wait) == ((0, 1), True)
+    together = match(collectives([*_rank(0, size=2), *_rank(1, size=2)]))
+    assert (together.waiting_for_absent, together.all_may_wait) == ((), False)
+
+
 def test_a_group_of_one_rank_waits_for_nobody() -> None:
     """Unlike one whose other captures are missing."""
     found = match(collectives([*_rank(0, size=1), *_rank(0, size=2, group="1")]))
