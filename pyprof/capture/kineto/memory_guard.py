@@ -26,7 +26,9 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
     try:
         lines = meminfo.read_text().splitlines()
         # a cache of files, which fills most of a machine's memory, is given up when it is needed
-        return next(int(ln.split()[1]) << 10 for ln in lines if ln.startswith("MemAvailable:"))
+        return next(
+            int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")
+        )
     except (OSError, StopIteration):
         pass
     try:
