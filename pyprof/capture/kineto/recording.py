@@ -14,11 +14,12 @@ from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
-from pyprof.capture.kineto import memory_snapshot
+from pyprof.capture.kineto import memory_guard, memory_snapshot
 from pyprof.capture.kineto.recorder import Recorder
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
 from pyprof.capture.replacement import replace_attributes
+from pyprof.capture.request import rank as own_rank
 from pyprof.capture.request import relative_to_here, set_aside
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
@@ -32,15 +33,30 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from pyprof.capture.kineto.device_monitor import DeviceMonitor
     from pyprof.capture.request import Request
 
 
 class Recording:
     """Records at once, or when the program's range or its steps start it."""
 
-    def __init__(self, request: Request, runner: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - of `Recorder`
-        """`runner` is the function that calls the program; stacks do not reach beyond it."""
-        recorder = Recorder(stacks=not request.instrument, memory=request.memory, **options)
+    def __init__(
+        self,
+        request: Request,
+        runner: Callable[..., Any],
+        *,
+        share: float = memory_guard.SHARE,
+        rank: Callable[[], int | None] = own_rank,
+        monitor: DeviceMonitor | None = None,
+    ) -> None:
+        """`runner` calls the program; stacks do not reach beyond it. Others are the recorder's."""
+        recorder = Recorder(
+            stacks=not request.instrument,
+            memory=request.memory,
+            share=share,
+            rank=rank,
+            monitor=monitor,
+        )
         self._recorder, self._request = recorder, request
         self._stack = ExitStack()
         self._threaded = False
