@@ -342,7 +342,7 @@ def _pack(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
         return None
     lowest = [int(column.min()) for column in columns]
     spread = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
-    if math.prod(spread) >= 1 << 62:
+    if math.prod(spread) >= 1 << 62:  # a combination would not fit into an int64
         return None
     packed = np.zeros(len(columns[0]), np.int64)
     for column, low, size in zip(columns, lowest, spread, strict=True):

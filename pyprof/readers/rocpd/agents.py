@@ -60,7 +60,7 @@ def _gpu(row: dict[str, Any], gpus: Sequence[int]) -> dict[str, Any]:
 
 def _positive(stated: dict[str, Any], key: str) -> int | None:
     value = stated.get(key)
-    return value if type(value) is int and 0 < value < 1 << 30 else None
+    return value if type(value) is int and 0 < value < 1 << 30 else None  # more was damaged
 
 
 def table(several: Sequence[Agents]) -> pa.Table:
