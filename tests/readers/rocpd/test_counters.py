@@ -57,3 +57,9 @@ def test_rows_of_several_parts_of_the_chip_are_summed_or_averaged(tmp_path: Path
     assert _measured(path) == [
         {"source": "rocprofv3", "dram_bytes": 3 * 1024.0, "tensor_pct": 30.0}
     ]
+
+
+def test_without_counters_there_is_no_warning(tmp_path: Path) -> None:
+    path = rocpd_db(tmp_path / "net.db", WORK)
+    assert _measured(path) == [None, None]
+    assert not any("one kernel at a time" in text for text in readers.read(path).warnings)
